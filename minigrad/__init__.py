@@ -1,0 +1,68 @@
+"""minigrad: an autograd framework to read in an afternoon. `import minigrad as mg`, then as with NumPy and PyTorch."""
+
+from numpy import bool_, float16, float32, float64, int8, int16, int32, int64, uint8  # noqa: I001
+
+from . import autograd
+from .engine.errors import MinigradError
+from .engine.modes import debug, enable_grad, is_grad_enabled, no_grad
+from .engine.op import op
+from .engine.convert import from_dlpack, get_default_dtype, set_default_dtype, tensor
+from .engine.tensor import Tensor
+from .functions import *  # noqa: F403
+from .functions import __all__ as _functions
+from .ops.creation import arange, empty, eye, full, full_like, linspace, ones, ones_like, zeros, zeros_like
+from .ops.random import manual_seed, rand, randint, randn, randperm
+from .saving import load, save
+from .transforms import grad, hessian, jacobian, jvp, recompute, value_and_grad, vjp
+from . import nn
+
+__version__ = "0.1.0"
+__all__ = [  # noqa: PLE0604
+    *_functions,
+    "MinigradError",
+    "Tensor",
+    "arange",
+    "autograd",
+    "bool_",
+    "debug",
+    "empty",
+    "enable_grad",
+    "eye",
+    "float16",
+    "float32",
+    "float64",
+    "from_dlpack",
+    "full",
+    "full_like",
+    "get_default_dtype",
+    "grad",
+    "hessian",
+    "int16",
+    "int32",
+    "int64",
+    "int8",
+    "is_grad_enabled",
+    "jacobian",
+    "jvp",
+    "linspace",
+    "load",
+    "manual_seed",
+    "nn",
+    "no_grad",
+    "ones",
+    "ones_like",
+    "op",
+    "rand",
+    "randint",
+    "randn",
+    "randperm",
+    "recompute",
+    "save",
+    "set_default_dtype",
+    "tensor",
+    "uint8",
+    "value_and_grad",
+    "vjp",
+    "zeros",
+    "zeros_like",
+]

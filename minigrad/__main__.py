@@ -1,0 +1,8 @@
+"""`python -m minigrad` is the same as `minigrad`."""
+
+import sys
+
+from .cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

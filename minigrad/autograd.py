@@ -1,0 +1,80 @@
+"""Derivatives in PyTorch's manner: `mg.autograd.grad(outputs, inputs)` returns gradients and leaves `.grad` alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .engine.backend import duplicate
+from .engine.errors import ArgumentError, GradientError
+from .engine.graph import Node, sweep
+from .engine.tensor import Tensor, seed_of, wrap
+
+__all__ = ["grad"]
+
+
+def grad(
+    outputs: Tensor | Sequence[Tensor],
+    inputs: Tensor | Sequence[Tensor],
+    grad_outputs: Any = None,
+    create_graph: bool = False,
+    retain_graph: bool | None = None,
+    allow_unused: bool = False,
+) -> tuple[Tensor | None, ...]:
+    """The derivatives of `outputs` (times `grad_outputs`, where they are not scalars) with respect to each of `inputs`.
+
+    With `create_graph=True` the results can be differentiated again. An input that the outputs do not
+    depend on is an error, or None with `allow_unused=True`.
+
+    >>> import minigrad as mg
+    >>> x = mg.tensor(3.0, requires_grad=True)
+    >>> (first,) = mg.autograd.grad(x ** 3, x, create_graph=True)
+    >>> mg.autograd.grad(first, x)[0].item()
+    18.0
+    """
+    outs = [outputs] if isinstance(outputs, Tensor) else list(outputs)
+    ins = [inputs] if isinstance(inputs, Tensor) else list(inputs)
+    given = [grad_outputs] if grad_outputs is None or isinstance(outputs, Tensor) else list(grad_outputs)
+    given = given * len(outs) if grad_outputs is None else given
+    if len(given) != len(outs):
+        raise ArgumentError("autograd.grad: as many grad_outputs as outputs are needed", len(outs), len(given))
+    for i, x in enumerate(ins):
+        if x.node is None:
+            raise GradientError(
+                f"autograd.grad: input {i} does not require a gradient",
+                got=f"{x.shape} {x.dtype}",
+                fix="call x.requires_grad_() before computing the output",
+            )
+    seeds = [(out.node, _seed(out, g, create_graph)) for out, g in zip(outs, given) if out.node is not None]
+    if not seeds and not allow_unused:
+        raise GradientError(
+            "autograd.grad: no output has a graph to differentiate", fix="create inputs with requires_grad=True"
+        )
+    nodes: list[Node] = [x.node for x in ins if x.node is not None]
+    results = sweep(seeds, set(nodes), create_graph, bool(retain_graph)) if seeds else {}
+    for i, node in enumerate(nodes):
+        if node not in results and not allow_unused:
+            raise GradientError(
+                f"autograd.grad: the outputs do not depend on input {i}",
+                got=f"{ins[i].shape} {ins[i].dtype}",
+                fix="pass allow_unused=True to get None for it",
+            )
+    return tuple([_finish(results.get(node), create_graph) for node in nodes])
+
+
+def _seed(output: Tensor, gradient: Any, create_graph: bool) -> Any:
+    if create_graph and isinstance(gradient, Tensor):
+        seed_of(output, gradient)  # checks its shape
+        return gradient
+    seed = seed_of(output, gradient)
+    return wrap(seed) if create_graph else seed
+
+
+def _finish(g: Any, create_graph: bool) -> Tensor | None:
+    if g is None or create_graph:
+        return g
+    if isinstance(g, np.generic):
+        return wrap(np.asarray(g))
+    return wrap(g if g.base is None else duplicate(g))

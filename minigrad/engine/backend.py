@@ -1,0 +1,276 @@
+"""Where arrays live: NumPy on "cpu", CuPy on "cuda". The rest of the code says `xp` and does not ask.
+
+A `Backend` bundles an array type, the module `xp` that computes on it, and a source of random numbers.
+CuPy imports happily on a machine without a GPU, so availability is asked of the driver, not of `import`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .errors import DeviceError, DtypeError, MissingExtraError, nearest
+
+Array = Any  # numpy.ndarray or cupy.ndarray
+DTYPES = (
+    "float32",
+    "float64",
+    "float16",
+    "int64",
+    "int32",
+    "int16",
+    "int8",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "bool",
+    "complex64",
+    "complex128",
+)
+
+
+class Random:
+    """The four draws minigrad needs. All randomness descends from one host generator, so its state is the whole state."""
+
+    def __init__(self, xp: Any):
+        self.xp = xp
+
+    @cached_property
+    def host(self) -> np.random.Generator:
+        return np.random.default_rng()  # made when first needed: numpy.random takes a while to load
+
+    def seed(self, seed: int | None) -> None:
+        self.host = np.random.default_rng(seed)
+
+    def generator(self, shape: tuple[int, ...]) -> Any:
+        return self.host
+
+    def uniform(self, shape: tuple[int, ...], dtype: Any) -> Array:
+        return self.xp.asarray(self.generator(shape).random(shape, dtype=_drawn(dtype)), dtype=dtype)
+
+    def normal(self, shape: tuple[int, ...], dtype: Any) -> Array:
+        return self.xp.asarray(self.generator(shape).standard_normal(shape, dtype=_drawn(dtype)), dtype=dtype)
+
+    def integers(self, low: int, high: int, shape: tuple[int, ...], dtype: Any) -> Array:
+        return self.xp.asarray(self.generator(shape).integers(low, high, shape), dtype=dtype)
+
+    def permutation(self, n: int) -> Array:
+        return self.xp.asarray(self.host.permutation(n))
+
+    @property
+    def state(self) -> Any:
+        """What must be set again so that the same numbers come again."""
+        return self.host.bit_generator.state
+
+    @state.setter
+    def state(self, state: Any) -> None:
+        self.host.bit_generator.state = state
+
+
+class CupyRandom(Random):
+    """Draws on the GPU, from a counter-based generator seeded by the host for each draw."""
+
+    def generator(self, shape: tuple[int, ...]) -> Any:
+        random = self.xp.random
+        streams = min(max(math.prod(shape), 1), 256_000)  # its default, which small draws need not wait for
+        return random.Generator(random.Philox4x3210(int(self.host.integers(2**63)), size=streams))
+
+
+def _drawn(dtype: Any) -> Any:
+    """Generators draw float32 and float64 only; float16 is rounded from float32."""
+    return np.float64 if np.dtype(dtype) == np.float64 else np.float32
+
+
+class Backend:
+    """NumPy's; the subclass for CuPy overrides what differs."""
+
+    name = "cpu"
+    random_type: type[Random] = Random
+
+    def __init__(self, xp: Any = np, array_type: type = np.ndarray):
+        self.xp = xp
+        self.array_type = array_type
+        self.random = self.random_type(xp)
+
+    def device_of(self, array: Array) -> str:
+        return self.name
+
+    def on(self, device: str) -> AbstractContextManager[Any]:
+        """A context in which new arrays are made, and computed with, on `device`."""
+        return nullcontext()
+
+    def full(self, shape: tuple[int, ...], value: Any, dtype: Any, device: str) -> Array:
+        with self.on(device):
+            return self.xp.full(shape, value, dtype)
+
+    def place(self, array: Array, device: str) -> Array:
+        """`array`, from any backend, as an array of this one on `device`."""
+        return to_numpy(array)
+
+    def to_numpy(self, array: Array) -> np.ndarray:
+        return np.asarray(array)
+
+    def count(self) -> int:
+        """How many devices of this kind there are."""
+        return 1
+
+
+class CupyBackend(Backend):
+    """CuPy's, which computes on the current device only and says nothing about a singular matrix unless asked to."""
+
+    name = "cuda"
+    random_type = CupyRandom
+
+    def device_of(self, array: Array) -> str:
+        return self.name if array.device.id == 0 else f"{self.name}:{array.device.id}"
+
+    @contextmanager
+    def on(self, device: str) -> Iterator[None]:
+        with self.xp.cuda.Device(int(device.partition(":")[2] or 0)), self.strict():
+            yield
+
+    def strict(self) -> AbstractContextManager[Any]:
+        import cupyx
+
+        return cupyx.errstate(linalg="raise")
+
+    def place(self, array: Array, device: str) -> Array:
+        with self.on(device):
+            return self.xp.asarray(array) if isinstance(array, np.ndarray) else array.copy()
+
+    def to_numpy(self, array: Array) -> np.ndarray:
+        return self.xp.asnumpy(array)
+
+    def count(self) -> int:
+        return int(self.xp.cuda.runtime.getDeviceCount())
+
+
+CPU = Backend()
+_HOST = nullcontext()
+_by_name: dict[str, Backend] = {"cpu": CPU}
+_by_type: dict[type, Backend] = {np.ndarray: CPU}
+
+
+def register(backend: Backend) -> None:
+    """Make `backend` known under its name and its array type."""
+    _by_name[backend.name] = backend
+    _by_type[backend.array_type] = backend
+
+
+def _load_cuda() -> Backend:
+    try:
+        import cupy
+    except ImportError:
+        raise MissingExtraError(
+            "device 'cuda' needs CuPy, which is not installed",
+            fix="pip install 'minigrad[cuda12]' (or cuda13), or stay on 'cpu'",
+        ) from None
+    if not cupy.cuda.is_available():
+        raise DeviceError(
+            "device 'cuda': CuPy is installed, but it finds no GPU",
+            fix="stay on 'cpu', or check the driver with nvidia-smi",
+        )
+    register(CupyBackend(cupy, cupy.ndarray))
+    return _by_name["cuda"]
+
+
+def backend_named(device: str) -> Backend:
+    """The backend of "cpu", "cuda" or "cuda:1"."""
+    kind, colon, index = str(device).partition(":")
+    if kind not in _by_name and kind != "cuda" or colon and not index.isdecimal():
+        raise DeviceError(
+            f"unknown device {device!r}", "'cpu', 'cuda' or 'cuda:1'", repr(device), nearest(kind, ["cpu", "cuda"])
+        )
+    backend = _by_name.get(kind) or _load_cuda()
+    if index and int(index) >= backend.count():
+        raise DeviceError(f"device {device!r} does not exist", f"an index below {backend.count()}", index)
+    return backend
+
+
+def backend_of(array: Array) -> Backend:
+    """The backend whose array type `array` has."""
+    backend = _by_type.get(type(array))
+    if backend is not None:
+        return backend
+    for known_type, backend in _by_type.items():
+        if isinstance(array, known_type):
+            return backend
+    if type(array).__module__.partition(".")[0] == "cupy":
+        return _load_cuda()
+    raise DtypeError(
+        "this is not an array that minigrad knows", "a NumPy or CuPy array, or a Tensor", type(array).__name__
+    )
+
+
+def is_array(value: Any) -> bool:
+    return (
+        isinstance(value, tuple(_by_type))
+        or type(value).__module__.partition(".")[0] == "cupy"
+        and hasattr(value, "dtype")
+    )
+
+
+def device_of(array: Array) -> str:
+    return backend_of(array).device_of(array)
+
+
+def to_numpy(array: Array) -> np.ndarray:
+    return backend_of(array).to_numpy(array)
+
+
+def on_device_of(array: Array) -> AbstractContextManager[Any]:
+    """A context in which `array` can be computed with."""
+    if isinstance(array, (np.ndarray, np.generic)):
+        return _HOST
+    backend = backend_of(array)
+    return backend.on(backend.device_of(array))
+
+
+def duplicate(array: Array) -> Array:
+    """A copy on the same device: CuPy's own copy goes to the current one."""
+    with on_device_of(array):
+        return array.copy()
+
+
+def owner_of(array: Array) -> Array:
+    """The array that owns the memory `array` looks at: writes are counted there."""
+    while (base := array.base) is not None and type(base) in _by_type:
+        array = base
+    return array
+
+
+def seed_everything(seed: int | None) -> None:
+    for backend in _by_name.values():
+        backend.random.seed(seed)
+
+
+def random_state() -> dict[str, Any]:
+    """The state of every generator in use, for `restore_random_state`."""
+    return {name: backend.random.state for name, backend in _by_name.items()}
+
+
+def restore_random_state(state: dict[str, Any]) -> None:
+    for name, value in state.items():
+        _by_name[name].random.state = value
+
+
+def as_dtype(dtype: Any) -> np.dtype:
+    """A NumPy dtype from `np.float32`, `"float32"`, `float` …; an unknown one gets the nearest names."""
+    try:
+        result = np.dtype(dtype)
+    except TypeError:
+        raise DtypeError(f"unknown dtype {dtype!r}", fix=nearest(str(dtype), DTYPES)) from None
+    if result.name not in DTYPES:
+        raise DtypeError(
+            f"dtype {result.name!r} cannot be stored in a Tensor",
+            "numbers or booleans",
+            repr(dtype),
+            nearest(result.name, DTYPES),
+        )
+    return result

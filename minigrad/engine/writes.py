@@ -1,0 +1,62 @@
+"""When each piece of memory was last written through a Tensor, by the clock that also numbers the nodes of the graph.
+
+"Was this saved value overwritten?" is then a comparison of two numbers.
+"""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from .backend import Array, owner_of
+
+if TYPE_CHECKING:
+    from .graph import Node
+
+tick = itertools.count(1).__next__
+
+
+class _Write:
+    __slots__ = ("time", "recorded", "owner")
+
+    def __init__(self, owner: Any):
+        self.time = 0  # when the memory was last written
+        self.recorded = 0  # the node of the last write that the graph knows of
+        self.owner = owner
+
+
+class Writes:
+    """When each piece of memory was last written through a Tensor. Entries die with their memory."""
+
+    def __init__(self) -> None:
+        self.latest = 0
+        self.recorded: set[int] = set()  # the memory that the graph itself has written to
+        self._by_owner: dict[int, _Write] = {}
+
+    def mark(self, array: Array, recorded: int = 0) -> None:
+        owner = array if array.base is None else owner_of(array)
+        key = id(owner)
+        write = self._by_owner.get(key)
+        if write is None:
+            write = self._by_owner[key] = _Write(weakref.ref(owner, lambda _: self._forget(key)))
+        self.latest = write.time = tick()
+        if recorded:
+            self.recorded.add(key)
+            write.recorded = recorded
+
+    def _forget(self, key: int) -> None:
+        self._by_owner.pop(key, None)
+        self.recorded.discard(key)
+
+    def time(self, array: Array) -> int:
+        write = self._by_owner.get(id(owner_of(array)))
+        return write.time if write else 0
+
+    def is_stale(self, array: Array, node: Node | None) -> bool:
+        """Whether a write through another Tensor changed this memory behind the back of `node`."""
+        write = self._by_owner.get(id(owner_of(array)))
+        return write is not None and write.recorded > (node.time if node else 0)
+
+
+writes = Writes()

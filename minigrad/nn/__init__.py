@@ -1,0 +1,5 @@
+"""Neural networks: `minigrad.nn.functional` holds their functions."""
+
+from . import functional as functional
+
+__all__ = ["functional"]

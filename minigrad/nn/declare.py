@@ -1,0 +1,71 @@
+"""How a neural-network function is declared: once, with its types, in PyTorch's order of arguments.
+
+    @function
+    def linear(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None) -> Tensor:
+
+The arguments annotated `TensorLike` are its inputs, everything else is an attribute. Called by its name, the function
+takes Tensors, arrays, lists and numbers for its inputs and returns a Tensor. `COMPOSITES` gets the form that maps
+arrays to arrays, with the inputs first, like every other function made of ops.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+from ..engine.convert import tensor
+from ..engine.errors import ArgumentError, nearest
+from ..engine.op import composite
+from ..engine.tensor import Tensor
+
+TensorLike = Any  # a Tensor, an array of NumPy or CuPy, a nested list, or a number
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def function(body: F) -> F:
+    """Declare a neural-network function."""
+    parameters = inspect.signature(body).parameters
+    is_input = [p.annotation.startswith("TensorLike") for p in parameters.values()]
+    inputs = [name for name, is_one in zip(parameters, is_input) if is_one]
+    _register(body, inputs)
+
+    @wraps(body)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if len(args) > len(is_input) or not kwargs.keys() <= parameters.keys():
+            raise _misfit(body, args, kwargs)
+        given = [_as_tensor(x) if is_one else x for x, is_one in zip(args, is_input)]
+        named = {name: _as_tensor(x) if name in inputs else x for name, x in kwargs.items()}
+        return body(*given, **named)
+
+    return call  # type: ignore[return-value]
+
+
+def _register(body: Callable[..., Any], inputs: list[str]) -> None:
+    """Enter the function into `COMPOSITES`, its inputs before `*` and its attributes after."""
+    parameters = inspect.signature(body).parameters
+
+    @wraps(body)
+    def core(*given: Any, **attributes: Any) -> Any:
+        return body(**dict(zip(inputs, given)), **attributes)
+
+    first = [parameters[name] for name in inputs]
+    rest = [p.replace(kind=p.KEYWORD_ONLY) for name, p in parameters.items() if name not in inputs]
+    core.__signature__ = inspect.Signature(first + rest)  # type: ignore[attr-defined]
+    composite(core)
+
+
+def _as_tensor(value: Any) -> Any:
+    return value if value is None or isinstance(value, Tensor) else tensor(value)
+
+
+def _misfit(body: Callable[..., Any], args: Any, kwargs: Any) -> ArgumentError:
+    signature = inspect.signature(body)
+    names = list(signature.parameters)
+    shown = f"{body.__name__}({', '.join(names)})"
+    if len(args) > len(names):
+        return ArgumentError(f"{body.__name__}: too many arguments", shown, f"{len(args)} arguments")
+    unknown = next(name for name in kwargs if name not in names)
+    likely = "axis" if unknown == "dim" else unknown
+    return ArgumentError(f"{body.__name__}: unknown argument {unknown!r}", shown, fix=nearest(likely, names))

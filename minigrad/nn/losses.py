@@ -1,0 +1,263 @@
+"""Loss functions: how far a prediction is from its target. Formulas, defaults and results are PyTorch's."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..engine.errors import ArgumentError, DtypeError, IndexingError, ShapeError, describe, nearest
+from ..engine.tensor import Tensor
+from ..ops.activations import softplus
+from ..ops.along import take_along_axis
+from ..ops.arithmetic import abs_, clip, where
+from ..ops.creation import astype
+from ..ops.elementwise import exp, log, square
+from ..ops.neural import _logistic_loss, log_softmax
+from ..ops.reduction import mean
+from ..ops.reduction import sum as sum_
+from ..ops.shape import expand_dims, reshape, squeeze
+from .declare import TensorLike, function
+
+REDUCTIONS = ("mean", "sum", "none")
+
+
+def _check_reduction(name: str, reduction: str, known: tuple[str, ...] = REDUCTIONS) -> None:
+    if reduction not in known:
+        raise ArgumentError(
+            f"{name}: unknown reduction {reduction!r}", " or ".join(map(repr, known)), fix=nearest(reduction, known)
+        )
+
+
+def _reduce(losses: Any, reduction: str) -> Any:
+    return losses if reduction == "none" else mean(losses) if reduction == "mean" else sum_(losses)
+
+
+def _check_pair(name: str, input: Any, target: Any) -> Any:
+    """The target of a loss that compares element by element, floating; a shape that would only broadcast is refused."""
+    if input.shape != target.shape:
+        alike = math.prod(input.shape) == math.prod(target.shape)
+        raise ShapeError(
+            f"{name}: input and target have different shapes",
+            "equal shapes, since broadcasting would compare each element with others than its own",
+            f"input {input.shape} and target {target.shape}",
+            f"target.reshape({input.shape}), or squeeze the axis of size 1 away"
+            if alike
+            else "check which axes the model's output has",
+        )
+    return target if target.dtype.kind == "f" else astype(target, dtype=input.dtype)
+
+
+@function
+def mse_loss(input: TensorLike, target: TensorLike, *, reduction: str = "mean") -> Tensor:
+    """The squared error, `(input - target)²`.
+
+    >>> import minigrad as mg
+    >>> mg.nn.functional.mse_loss(mg.tensor([1.0, 2.0]), mg.tensor([1.0, 4.0])).item()
+    2.0
+    """
+    _check_reduction("mse_loss", reduction)
+    return _reduce(square(input - _check_pair("mse_loss", input, target)), reduction)
+
+
+@function
+def l1_loss(input: TensorLike, target: TensorLike, *, reduction: str = "mean") -> Tensor:
+    """The absolute error, `|input - target|`."""
+    _check_reduction("l1_loss", reduction)
+    return _reduce(abs_(input - _check_pair("l1_loss", input, target)), reduction)
+
+
+@function
+def huber_loss(input: TensorLike, target: TensorLike, reduction: str = "mean", delta: float = 1.0) -> Tensor:
+    """With `d = input - target`: `d² / 2` where `|d| <= delta`, beyond that the straight line `delta (|d| - delta / 2)`."""
+    _check_reduction("huber_loss", reduction)
+    if not delta > 0:
+        raise ArgumentError("huber_loss: delta must be positive", "a number above 0", delta)
+    distance = input - _check_pair("huber_loss", input, target)
+    near = clip(distance, -delta, delta)
+    return _reduce(near * (distance - near / 2), reduction)
+
+
+@function
+def kl_div(input: TensorLike, target: TensorLike, *, reduction: str = "mean", log_target: bool = False) -> Tensor:
+    """The divergence `target (log(target) - input)` of log-probabilities `input` from probabilities `target`.
+
+    With `log_target` the target holds log-probabilities too. "mean" averages over all elements, as PyTorch's; the
+    divergence of mathematics, summed over classes and averaged over examples, is "batchmean".
+    """
+    _check_reduction("kl_div", reduction, (*REDUCTIONS, "batchmean"))
+    target = _check_pair("kl_div", input, target)
+    if log_target:
+        losses = exp(target) * (target - input)
+    else:
+        losses = target * (log(where(target == 0, 1, target)) - input)
+    if reduction == "batchmean":
+        return sum_(losses) / input.shape[0] if input.ndim else losses
+    return _reduce(losses, reduction)
+
+
+@function
+def binary_cross_entropy_with_logits(
+    input: TensorLike,
+    target: TensorLike,
+    weight: TensorLike | None = None,
+    *,
+    reduction: str = "mean",
+    pos_weight: TensorLike | None = None,
+) -> Tensor:
+    """`-target log(s) - (1 - target) log(1 - s)` with `s = sigmoid(input)`, without overflow.
+
+    `weight` scales the losses, `pos_weight` only the part of `target`; both broadcast.
+
+    >>> import minigrad as mg
+    >>> round(mg.nn.functional.binary_cross_entropy_with_logits(mg.tensor([0.0]), mg.tensor([1.0])).item(), 4)
+    0.6931
+    """
+    _check_reduction("binary_cross_entropy_with_logits", reduction)
+    target = _check_pair("binary_cross_entropy_with_logits", input, target)
+    losses = _logistic_loss(input, target)
+    if pos_weight is not None:
+        losses = losses + (pos_weight - 1) * target * softplus(-input)
+    return _reduce(losses if weight is None else losses * weight, reduction)
+
+
+def _class_axis(name: str, input: Any) -> int:
+    if input.ndim == 0:
+        raise ShapeError(
+            f"{name}: the input has no axis for the classes",
+            "(classes,), (batch, classes) or (batch, classes, …)",
+            "shape ()",
+        )
+    return min(input.ndim - 1, 1)
+
+
+def _check_labels(name: str, input: Any, target: Any, axis: int, ignore_index: int) -> tuple[Any, Any]:
+    """The labels, with 0 in place of the ignored ones, and which ones are not ignored."""
+    classes, wanted = input.shape[axis], input.shape[:axis] + input.shape[axis + 1 :]
+    if target.shape != wanted:
+        expected = f"{wanted}, the shape of input {input.shape} without the classes on axis {axis}"
+        raise ShapeError(
+            f"{name}: the labels do not fit the input",
+            expected,
+            describe(target),
+            f"target.reshape({wanted})"
+            if target.size == math.prod(wanted)
+            else "the classes stand on axis 1, or on the only axis",
+        )
+    if target.dtype.kind not in "iu":
+        raise DtypeError(
+            f"{name}: class labels must be whole numbers",
+            "an integer dtype",
+            describe(target),
+            "target.astype('int64')",
+        )
+    labels = astype(target, dtype="int64")
+    valid = labels != ignore_index
+    wrong = valid & ((labels < 0) | (labels >= classes))
+    if wrong.any():
+        expected = f"0 to {classes - 1}, for {classes} classes, or ignore_index={ignore_index}"
+        raise IndexingError(f"{name}: a label is out of range", expected, int(labels[wrong][0]))
+    return where(valid, labels, 0), valid
+
+
+def _check_class_weights(name: str, weight: Any, classes: int) -> None:
+    if weight is not None and weight.shape != (classes,):
+        raise ShapeError(f"{name}: one weight for each class is needed", (classes,), weight.shape)
+
+
+def _along_classes(weight: Any, ndim: int, axis: int) -> Any:
+    return reshape(weight, shape=tuple([-1 if i == axis else 1 for i in range(ndim)]))
+
+
+def _label_losses(
+    name: str, scores: Any, target: Any, weight: Any, ignore_index: int, reduction: str, smoothing: float = 0.0
+) -> Any:
+    """The losses of log-probabilities against labels, reduced; the mean is weighted and leaves the ignored out."""
+    axis = _class_axis(name, scores)
+    classes = scores.shape[axis]
+    labels, valid = _check_labels(name, scores, target, axis, ignore_index)
+    losses = -squeeze(take_along_axis(scores, indices=expand_dims(labels, axis=axis), axis=axis), axis=axis)
+    weights = None if weight is None else weight[labels]
+    losses = losses if weights is None else losses * weights
+    if smoothing:
+        everywhere = scores if weight is None else scores * _along_classes(weight, scores.ndim, axis)
+        losses = (1 - smoothing) * losses - (smoothing / classes) * sum_(everywhere, axis=axis)
+    losses = where(valid, losses, 0)
+    if reduction != "mean":
+        return _reduce(losses, reduction)
+    if weights is None:
+        return sum_(losses) / (int(valid.sum()) or math.nan)
+    return sum_(losses) / sum_(where(valid, weights, 0))
+
+
+@function
+def nll_loss(
+    input: TensorLike,
+    target: TensorLike,
+    weight: TensorLike | None = None,
+    *,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+) -> Tensor:
+    """`-input[label]`, the negative log-likelihood of class labels under log-probabilities.
+
+    `input` is (classes,), (batch, classes) or (batch, classes, …); `target` has its shape without the classes.
+    Labels equal to `ignore_index` count nothing; `weight` holds one weight for each class.
+    """
+    _check_reduction("nll_loss", reduction)
+    _check_class_weights("nll_loss", weight, input.shape[_class_axis("nll_loss", input)])
+    return _label_losses("nll_loss", input, target, weight, ignore_index, reduction)
+
+
+@function
+def cross_entropy(
+    input: TensorLike,
+    target: TensorLike,
+    weight: TensorLike | None = None,
+    *,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """`-log(softmax(input))` at the target: class labels, or probabilities of the shape of `input`.
+
+    `input` is (classes,), (batch, classes) or (batch, classes, …). The mean over labels is weighted by the class
+    weights and leaves ignored labels out; if all are ignored it is NaN, as PyTorch's.
+
+    >>> import minigrad as mg
+    >>> round(mg.nn.functional.cross_entropy(mg.tensor([[0.0, 0.0]]), mg.tensor([1])).item(), 4)
+    0.6931
+    """
+    name = "cross_entropy"
+    _check_reduction(name, reduction)
+    axis = _class_axis(name, input)
+    classes = input.shape[axis]
+    _check_class_weights(name, weight, classes)
+    if not 0 <= label_smoothing <= 1:
+        raise ArgumentError(f"{name}: label_smoothing is a share", "0 to 1", label_smoothing)
+    soft = _are_probabilities(input, target)
+    scores = log_softmax(input, axis=axis)
+    if not soft:
+        return _label_losses(name, scores, target, weight, ignore_index, reduction, label_smoothing)
+    target = target * (1 - label_smoothing) + label_smoothing / classes if label_smoothing else target
+    terms = scores * target if weight is None else scores * target * _along_classes(weight, input.ndim, axis)
+    return _reduce(-sum_(terms, axis=axis), reduction)
+
+
+def _are_probabilities(input: Any, target: Any) -> bool:
+    """Whether the target of a cross entropy holds probabilities rather than labels; what is neither is refused."""
+    same, floating = target.shape == input.shape, target.dtype.kind == "f"
+    if same and not floating:
+        raise DtypeError(
+            "cross_entropy: a target of the input's shape holds probabilities",
+            "a floating dtype",
+            describe(target),
+            "target.astype(input.dtype) if it is one-hot, or give labels without the axis of classes",
+        )
+    if floating and not same and target.ndim >= input.ndim:
+        raise ShapeError(
+            "cross_entropy: probabilities need the shape of the input",
+            input.shape,
+            describe(target),
+            "or give whole-number labels",
+        )
+    return same

@@ -1,0 +1,21 @@
+"""The table of ops. `FUNCTIONS` holds their public forms by name."""
+
+from . import (  # noqa: F401  (importing them fills the table)
+    activations,
+    along,
+    arithmetic,
+    convolution,
+    creation,
+    elementwise,
+    indexing,
+    joining,
+    linalg,
+    neural,
+    products,
+    random,
+    reduction,
+    shape,
+)
+from .attach import attach
+
+FUNCTIONS = attach()

@@ -1,0 +1,112 @@
+"""Activation functions. Formulas and gradients at kinks are PyTorch's."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+from ..engine.errors import ArgumentError
+from ..engine.op import composite, op
+from .arithmetic import abs_, where
+from .elementwise import erf, exp, sigmoid, tanh
+
+elementwise = partial(op, elementwise=True)
+
+
+@elementwise
+def relu(xp, a):
+    """`max(a, 0)`; the gradient at 0 is 0."""
+    return xp.maximum(a, 0)
+
+
+relu.vjp(a=lambda g, out: where(out <= 0, 0, g))
+
+
+@elementwise
+def leaky_relu(xp, a, *, negative_slope=0.01):
+    """`a` if positive, else `negative_slope * a`."""
+    return xp.where(a > 0, a, negative_slope * a)
+
+
+leaky_relu.vjp(a=lambda g, a, negative_slope: where(a > 0, g, negative_slope * g))
+
+
+@elementwise
+def elu(xp, a, *, alpha=1.0):
+    """`a` if positive, else `alpha * (exp(a) - 1)`."""
+    return xp.where(a > 0, a, alpha * xp.expm1(xp.minimum(a, 0)))
+
+
+elu.vjp(a=lambda g, a, alpha: g * where(a > 0, 1, alpha * exp(-relu(-a))))
+
+
+@composite
+def selu(a):
+    """ELU with the two constants that keep mean 0 and variance 1 from layer to layer."""
+    return 1.0507009873554805 * elu(a, alpha=1.6732632423543772)
+
+
+@composite
+def gelu(a, *, approximate="none"):
+    """`a Φ(a)` with the normal distribution Φ, exactly ("none", by erf) or by the "tanh" formula of GPT-2."""
+    if approximate == "none":
+        return 0.5 * a * (1 + erf(a / math.sqrt(2)))
+    if approximate == "tanh":
+        return 0.5 * a * (1 + tanh(math.sqrt(2 / math.pi) * (a + 0.044715 * a * a * a)))
+    raise ArgumentError("gelu: unknown approximation", "'none' or 'tanh'", repr(approximate))
+
+
+@elementwise
+def silu(xp, a):
+    """`a * sigmoid(a)`, also called swish."""
+    return a * (xp.exp(xp.minimum(a, 0)) / (1 + xp.exp(-xp.abs(a))))
+
+
+def _silu_rule(g, a):
+    s = sigmoid(a)
+    return g * s * (1 + a * (1 - s))
+
+
+silu.vjp(a=_silu_rule)
+
+
+@elementwise
+def softplus(xp, a):
+    """`log(1 + exp(a))` without overflow."""
+    return xp.maximum(a, 0) + xp.log1p(xp.exp(-xp.abs(a)))
+
+
+softplus.vjp(a=lambda g, a: g * sigmoid(a))
+
+
+@composite
+def mish(a):
+    """`a * tanh(softplus(a))`."""
+    return a * tanh(softplus(a))
+
+
+@elementwise
+def hardtanh(xp, a, *, min_val=-1.0, max_val=1.0):
+    """`a` held between `min_val` and `max_val`; the gradient on the borders is 0."""
+    return xp.clip(a, min_val, max_val)
+
+
+hardtanh.vjp(a=lambda g, a, min_val, max_val: where((a > min_val) & (a < max_val), g, 0))
+
+
+@composite
+def hardsigmoid(a):
+    """A sigmoid made of three straight lines: `a / 6 + 1/2` held between 0 and 1."""
+    return hardtanh(a, min_val=-3.0, max_val=3.0) / 6 + 0.5
+
+
+@composite
+def logsigmoid(a):
+    """`log(sigmoid(a))` without overflow."""
+    return -softplus(-a)
+
+
+@composite
+def softsign(a):
+    """`a / (1 + |a|)`."""
+    return a / (1 + abs_(a))

@@ -1,0 +1,273 @@
+"""Ops become operators and methods of Tensor, public functions, and the targets of NumPy's protocols."""
+
+from __future__ import annotations
+
+import inspect
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..engine.backend import is_array, on_device_of
+from ..engine.convert import tensor
+from ..engine.errors import DtypeError, ShapeError
+from ..engine.modes import local
+from ..engine.op import COMPOSITES, OPS, Composite, Op
+from ..engine.protocols import NUMPY
+from ..engine.tensor import Tensor, wrap
+from ..engine.writes import writes
+from . import creation
+from .arithmetic import where
+from .indexing import assign, check_writable, clean_index, getitem
+from .shape import reshape, swapaxes, transpose
+
+OPERATORS = {
+    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide", "mod": "remainder",
+    "pow": "power", "matmul": "matmul", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
+}  # fmt: skip
+COMPARISONS = {
+    "lt": "less",
+    "le": "less_equal",
+    "gt": "greater",
+    "ge": "greater_equal",
+    "eq": "equal",
+    "ne": "not_equal",
+}
+UNARY = {"neg": "negative", "pos": "positive", "abs": "abs", "invert": "bitwise_invert"}
+NUMPY_ALIASES = {  # NumPy has two functions for one of ours
+    np.amax: "max",
+    np.amin: "min",
+    np.around: "round",
+    np.rint: "round",
+    np.invert: "bitwise_invert",
+    np.linalg.matmul: "matmul",
+    np.linalg.tensordot: "tensordot",
+    np.linalg.vecdot: "vecdot",
+    np.linalg.outer: "outer",
+}
+NOT_NUMPY = {"put_along_axis", "svd"}  # of the same name, but NumPy's writes in place, or gives another form
+IN_LINALG = {"inv", "solve", "det", "slogdet", "cholesky", "qr", "norm"}
+INTERNAL = {"getitem", "setitem", "place", "to_device"}  # reached through x[...], x.to(...)
+NOT_METHODS = {  # names whose natural first argument is not one tensor, or that live elsewhere
+    "concatenate",
+    "stack",
+    "meshgrid",
+    "einsum",
+    "where",
+    "elu",
+    "selu",
+    "gelu",
+    "silu",
+    "mish",
+    "leaky_relu",
+    "hardtanh",
+    "hardsigmoid",
+    "softplus",
+    "softsign",
+    "logsigmoid",
+    "one_hot",
+    "tensordot",
+    "reshape",
+    "transpose",
+}
+
+
+def public(function: Op | Composite) -> Callable[..., Any]:
+    """The form of an op for `mg.NAME`: arrays, lists and numbers are taken too, and a Tensor always comes back."""
+    signature = function.signature
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if args and isinstance(args[0], Tensor) and not signature.variadic:
+            return function(*args, **kwargs)
+        if signature.variadic and isinstance(function, Op):
+            first, *rest = args or [kwargs.pop(signature.inputs[0], None)]
+            items = (
+                [x if isinstance(x, Tensor) else tensor(x) for x in first]
+                if isinstance(first, (list, tuple))
+                else first
+            )
+            return function(items, *rest, **kwargs)
+        count = len(args) if signature.variadic else len(signature.inputs)
+        weak = any(isinstance(x, Tensor) for x in (*args, *kwargs.values()))
+        given = [_as_input(x, weak) for x in args[:count]] + list(args[count:])
+        kwargs = {k: _as_input(v, weak) if k in signature.inputs else v for k, v in kwargs.items()}
+        return function(*given, **kwargs)
+
+    call.__name__ = call.__qualname__ = function.name
+    call.__doc__ = function.__doc__
+    call.__module__ = "minigrad"
+    call.__signature__ = readable(function)  # type: ignore[attr-defined]
+    return call
+
+
+def _as_input(value: Any, weak: bool) -> Any:
+    """A Tensor from an array or a list; numbers stay numbers beside another Tensor, whose dtype and device they then follow."""
+    if isinstance(value, (bool, int, float, np.generic)):
+        return value if weak else tensor(value)
+    return tensor(value) if is_array(value) or isinstance(value, (list, tuple)) else value
+
+
+def readable(function: Op | Composite) -> inspect.Signature:
+    """The signature as a user calls it: no `xp`, and attributes also by position."""
+    source = function.forward if isinstance(function, Op) else function.function
+    parameters = list(inspect.signature(source).parameters.values())[1 if isinstance(function, Op) else 0 :]
+    kinds = inspect.Parameter
+    plain = [
+        p.replace(kind=kinds.POSITIONAL_OR_KEYWORD) if p.kind is kinds.KEYWORD_ONLY or isinstance(function, Op) else p
+        for p in parameters
+    ]
+    if any(p.kind is kinds.VAR_POSITIONAL for p in plain):
+        return inspect.Signature(parameters)
+    required, rest = [p for p in plain if p.default is p.empty], [p for p in plain if p.default is not p.empty]
+    return inspect.Signature(required + rest)
+
+
+def _in_place(name: str, op: Op) -> Callable[[Tensor, Any], Tensor]:
+    change: Callable[[Any, Any], Any] = getattr(operator, f"i{name}")
+
+    def method(self: Tensor, other: Any) -> Tensor:
+        recorded = local.mode.record and (self.node is not None or isinstance(other, Tensor) and other.node is not None)
+        data = self.data
+        if not recorded and type(data) is np.ndarray:
+            try:
+                change(data, other.data if isinstance(other, Tensor) else other)
+                writes.mark(data)
+                return self
+            except (ValueError, TypeError):
+                pass  # the long way says what is wrong
+        check_writable(self, recorded, f"in-place {op.name}")
+        before = (
+            wrap(self.data.copy(), self.node) if recorded else self
+        )  # the rules need the old values, which are about to be replaced
+        result = op(before, before if other is self else other)
+        if result.shape != self.shape:
+            raise ShapeError(
+                f"in-place {op.name}: the result does not fit into the tensor",
+                self.shape,
+                result.shape,
+                f"use x = x {op.name} y",
+            )
+        if result.dtype != self.dtype:
+            if not np.can_cast(result.dtype, self.dtype, "same_kind"):
+                raise DtypeError(
+                    f"in-place {op.name}: the result cannot be stored in the tensor",
+                    self.dtype,
+                    result.dtype,
+                    "convert with x.astype first",
+                )
+            result = result.astype(self.dtype)
+        with on_device_of(self.data):
+            self.data[...] = result.data
+        if recorded:
+            self.node = result.node
+        writes.mark(self.data, recorded=self.node.time if recorded and self.node is not None else 0)
+        return self
+
+    return method
+
+
+def _comparison(op: Op) -> Callable[[Tensor, Any], Any]:
+    def method(self: Tensor, other: Any) -> Any:
+        return (
+            op(self, other)
+            if isinstance(other, (Tensor, int, float, complex, np.generic, np.ndarray, list, tuple)) or is_array(other)
+            else NotImplemented
+        )
+
+    return method
+
+
+def _method(op: Op | Composite) -> Callable[..., Any]:
+    lane = (
+        isinstance(op, Op)
+        and op.arity == 1
+        and not op.several
+        and inspect.Parameter.empty not in op.signature.defaults.values()
+    )
+    short = op.unary if isinstance(op, Op) and lane else op
+
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        return op(self, *args, **kwargs) if args or kwargs else short(self)
+
+    method.__name__ = op.name
+    method.__qualname__ = f"Tensor.{op.name}"
+    method.__doc__ = op.__doc__
+    method.__signature__ = readable(op)  # type: ignore[attr-defined]
+    return method
+
+
+def _reflected(op: Op) -> Callable[..., Any]:
+    compute = op.binary
+    return lambda self, other: compute(other, self)
+
+
+def _reshape(self: Tensor, *shape: Any) -> Tensor:
+    """The same elements in another shape: `x.reshape(2, 3)` or `x.reshape((2, 3))`; one size may be -1."""
+    return reshape(self, shape=tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape)
+
+
+def _where(self: Tensor, condition: Any, other: Any) -> Tensor:
+    """This tensor where the condition holds, else `other`, as PyTorch's method."""
+    return where(condition, self, other)
+
+
+def _transpose(self: Tensor, *axes: Any) -> Tensor:
+    """The axes in another order, reversed unless given: `x.transpose(1, 0)` or `x.transpose((1, 0))`."""
+    given = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
+    return transpose(self, axes=tuple(given) if given else None)
+
+
+def attach() -> dict[str, Callable[..., Any]]:
+    """Fill Tensor and the table behind NumPy's protocols; return the public functions by name."""
+    for name, op in ((name, OPS[ours]) for name, ours in OPERATORS.items()):
+        setattr(Tensor, f"__{name}__", op.binary)
+        setattr(Tensor, f"__r{name}__", _reflected(op))
+        setattr(Tensor, f"__i{name}__", _in_place(name, op))
+    for name, ours in COMPARISONS.items():
+        setattr(Tensor, f"__{name}__", _comparison(OPS[ours]))
+    for name, ours in UNARY.items():
+        setattr(Tensor, f"__{name}__", OPS[ours].unary)
+    Tensor.__getitem__ = lambda self, index: getitem(self, index=clean_index(index))  # type: ignore[method-assign]
+    Tensor.__setitem__ = assign  # type: ignore[assignment, method-assign]
+    Tensor.__hash__ = object.__hash__  # type: ignore[assignment, method-assign]
+    everything: dict[str, Op | Composite] = {**OPS, **COMPOSITES}
+    named = {name: f for name, f in everything.items() if not name.startswith("_") and name not in INTERNAL}
+    for name, function in named.items():
+        if name not in NOT_METHODS:
+            setattr(Tensor, name, _method(function))
+    for method in (_reshape, _transpose, _where, creation.to):
+        setattr(Tensor, method.__name__.lstrip("_"), method)
+    properties = {
+        "T": property(lambda self: transpose(self), doc="The tensor with its axes reversed."),
+        "mT": property(
+            lambda self: swapaxes(self, axis1=-1, axis2=-2), doc="The tensor with its last two axes exchanged."
+        ),
+    }
+    for name, value in properties.items():
+        setattr(Tensor, name, value)
+    functions = {name: public(f) for name, f in named.items()}
+    NUMPY.update(_counterparts(functions))
+    return functions
+
+
+def _counterparts(functions: dict[str, Callable[..., Any]]) -> dict[Callable[..., Any], Callable[..., Any]]:
+    """NumPy's functions and what they call when given a Tensor."""
+    table: dict[Any, Any] = {
+        getattr(np, name): f for name, f in functions.items() if hasattr(np, name) and name not in NOT_NUMPY
+    }
+    table.update({getattr(np.linalg, name): functions[name] for name in IN_LINALG})
+    table.update({theirs: functions[ours] for theirs, ours in NUMPY_ALIASES.items()})
+    table.update(
+        {
+            np.transpose: functions["transpose"],
+            np.matrix_transpose: lambda x: x.mT,
+            np.linalg.matrix_transpose: lambda x: x.mT,
+        }
+    )
+    table.update({np.shape: lambda x: x.shape, np.ndim: lambda x: x.ndim, np.size: lambda x: x.size})
+    table.update(
+        {np.zeros_like: creation.zeros_like, np.ones_like: creation.ones_like, np.full_like: creation.full_like}
+    )
+    table[np.linalg.svd] = lambda x, full_matrices=True: functions["svd"](x, full_matrices=full_matrices)
+    return table

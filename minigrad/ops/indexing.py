@@ -1,0 +1,357 @@
+"""Reading and writing some of the elements. `getitem` and `place` are each other's derivative."""
+
+from __future__ import annotations
+
+import math
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+
+from ..engine.backend import device_of, duplicate, is_array
+from ..engine.errors import (
+    DeviceError,
+    DtypeError,
+    GradientError,
+    IndexingError,
+    MinigradError,
+    axis_problem,
+    broadcast_problem,
+    describe,
+    explain,
+)
+from ..engine.modes import local
+from ..engine.op import as_operand, composite, op
+from ..engine.tensor import Tensor
+from ..engine.writes import writes
+from .arithmetic import where
+
+_PLAIN = (int, slice, type(None), type(Ellipsis))
+
+
+def clean_index(index: Any, where: str = "getitem") -> Any:
+    """An index as the array library takes it: Tensors and lists become arrays, copied so that nobody changes them later."""
+    if isinstance(index, tuple):
+        return tuple([i if isinstance(i, _PLAIN) and not isinstance(i, bool) else _clean_one(i, where) for i in index])
+    return index if isinstance(index, _PLAIN) and not isinstance(index, bool) else _clean_one(index, where)
+
+
+def _clean_one(i: Any, where: str) -> Any:
+    if isinstance(i, Tensor):
+        i = i.data
+    if isinstance(i, (bool, np.bool_)):
+        return np.asarray(i)
+    if isinstance(i, np.integer):
+        return int(i)
+    try:
+        array = (
+            duplicate(i)
+            if is_array(i)
+            else np.asarray(i, dtype=np.intp if isinstance(i, (list, range)) and not len(i) else None)
+        )
+    except ValueError:
+        raise IndexingError(
+            f"{where}: the lists in an index have different lengths",
+            "a rectangular nest of whole numbers",
+            type(i).__name__,
+        ) from None
+    if array.dtype.kind not in "iub":
+        raise IndexingError(
+            f"{where}: an index must be made of whole numbers or booleans",
+            "int, slice, None, …, or an integer or boolean array",
+            f"{describe(i)} ({array.dtype})",
+            "convert it first, as in x[int(i)] or x[i.astype('int64')]",
+        )
+    return array
+
+
+def check_range(name: str, indices: Any, size: int) -> Any:
+    """Indices that all lie in -size … size - 1, or an error that shows one that does not."""
+    if indices.size and (int(indices.max()) >= size or int(indices.min()) < -size):
+        bad = indices.max() if int(indices.max()) >= size else indices.min()
+        raise IndexingError(f"{name}: an index is out of range", f"{-size} to {size - 1}", int(bad))
+    return indices
+
+
+def _is_basic(index: Any) -> bool:
+    """Whether the index picks each element at most once, as slices and single numbers do."""
+    return all(isinstance(i, _PLAIN) for i in (index if isinstance(index, tuple) else (index,)))
+
+
+def _on_device(xp: Any, index: Any, shape: tuple[int, ...]) -> Any:
+    """An index beside the array it indexes. CuPy would wrap what is out of range, and takes one boolean array at most."""
+    if xp is np:
+        return index
+    parts = [np.asarray(i) if isinstance(i, list) else i for i in (index if isinstance(index, tuple) else (index,))]
+    if sum([is_array(i) for i in parts]) > 1:
+        parts = [
+            j
+            for i in parts
+            for j in (xp.nonzero(xp.asarray(i)) if is_array(i) and i.dtype.kind == "b" and i.ndim else (i,))
+        ]
+    spans = [0 if i is None or i is Ellipsis else i.ndim if is_array(i) and i.dtype.kind == "b" else 1 for i in parts]
+    axis = 0
+    for i, span in zip(parts, spans):
+        if is_array(i) and i.dtype.kind != "b" and axis < len(shape):
+            check_range("an index array", i, shape[axis])
+        axis += len(shape) - sum(spans) if i is Ellipsis else span
+    return tuple([xp.asarray(i) if is_array(i) else i for i in parts])
+
+
+@op
+def getitem(xp, a, *, index):
+    """`a[index]`, as NumPy's, for every kind of index."""
+    return a[_on_device(xp, index, a.shape)]
+
+
+def _span(i: Any) -> int:
+    """How many axes one part of an index uses up."""
+    return 0 if i is None or i is Ellipsis else i.ndim if is_array(i) and i.dtype.kind == "b" else 1
+
+
+def _explain_index(a: Any, index: Any) -> tuple[str, str] | MinigradError:
+    """What is wrong with an index, part by part from the left."""
+    parts = index if isinstance(index, tuple) else (index,)
+    if strangers := [device_of(i) for i in parts if is_array(i) and device_of(i) not in ("cpu", device_of(a))]:
+        return DeviceError(
+            "an index array is on another device than its tensor",
+            device_of(a),
+            strangers[0],
+            "move it with i.to(device)",
+        )
+    used = sum(_span(i) for i in parts)
+    if used > a.ndim:
+        return f"at most {a.ndim} indices, for shape {a.shape}", f"{used} were given: drop some, or add axes with None"
+    axis = 0
+    for i in parts:
+        size = a.shape[axis] if axis < a.ndim else 0
+        if is_array(i) and i.dtype.kind == "b" and i.shape != a.shape[axis : axis + i.ndim]:
+            return (
+                f"a boolean array of shape {a.shape[axis : axis + i.ndim]} at axis {axis}",
+                f"{i.shape} does not match it",
+            )
+        if (isinstance(i, int) or is_array(i) and i.dtype.kind != "b" and i.size) and not -size <= np.min(i) <= np.max(
+            i
+        ) < size:
+            bad = np.max(i) if np.max(i) >= size else np.min(i)
+            return (
+                f"{-size} to {size - 1} on axis {axis}, which has size {size}",
+                f"{bad} is out of range; indices start at 0",
+            )
+        axis += a.ndim - used if i is Ellipsis else _span(i)
+    return (
+        f"an index into shape {a.shape}: one … at most, whole numbers in slices, index arrays that broadcast",
+        "mend the part that is not so",
+    )
+
+
+getitem.explain = _explain_index
+getitem.vjp(a=lambda g, a_shape, index: place(g, index=index, shape=a_shape))
+
+
+@op
+def place(xp, a, *, index, shape):
+    """Zeros of `shape`, with the elements of `a` added at `index`: what carries the gradient of `x[index]` back."""
+    out = xp.zeros(shape, a.dtype)
+    index = _on_device(xp, index, shape)
+    if _is_basic(index) or _is_mask(index):
+        out[index] = a
+    elif xp is np and _picks_rows(index):
+        _add_rows(out, index if is_array(index) else index[0], a)
+    else:
+        _add_at(xp, out, index, a)
+    return out
+
+
+def _add_at(xp: Any, out: Any, index: Any, values: Any) -> None:
+    """`out[index] += values`, repeated places added up. CUDA adds only some dtypes without a race, uint64 among them."""
+    if xp is np or out.dtype.kind not in "iub":
+        xp.add.at(out, index, values)
+        return
+    wide = out.astype(np.uint64)
+    xp.add.at(wide, index, values.astype(np.uint64))
+    out[...] = wide.astype(out.dtype)
+
+
+place.vjp(a=lambda g, index: getitem(g, index=index))
+
+
+def _picks_rows(index: Any) -> bool:
+    one = index[0] if isinstance(index, tuple) and len(index) == 1 else index
+    return is_array(one) and one.dtype.kind in "iu"
+
+
+def _is_mask(index: Any) -> bool:
+    one = index[0] if isinstance(index, tuple) and len(index) == 1 else index
+    return is_array(one) and one.dtype.kind == "b"
+
+
+def _add_rows(out: np.ndarray, rows: np.ndarray, values: np.ndarray) -> None:
+    """`out[rows] += values` with repeated rows added up: sorted, then summed run by run, which is far faster than np.add.at."""
+    rows = rows.ravel() % out.shape[0] if rows.size else rows.ravel()
+    if not rows.size:
+        return
+    order = np.argsort(rows, kind="stable")
+    rows = rows[order]
+    starts = np.flatnonzero(np.r_[True, rows[1:] != rows[:-1]])
+    out[rows[starts]] = np.add.reduceat(values.reshape(len(order), *out.shape[1:])[order], starts, axis=0)
+
+
+def _winners(xp: Any, shape: tuple[int, ...], index: Any) -> Any:
+    """For each element written to `index`, the number of the one that stays: where a place is named again, the last."""
+    places = xp.arange(math.prod(shape)).reshape(shape)[index]
+    order = xp.arange(places.size).reshape(places.shape)
+    board = xp.zeros(math.prod(shape), np.int64 if xp is np else np.uint64)  # CUDA has no atomic maximum of int64
+    if xp is np:
+        board[places] = order
+    else:
+        xp.maximum.at(board, places, order.astype(np.uint64))
+    return board[places].astype(np.int64)
+
+
+def _last_wins(xp: Any, shape: tuple[int, ...], index: Any) -> Any:
+    """Of the elements written to `index`, which are still there afterwards: all but those whose place is named again later."""
+    winners = _winners(xp, shape, index)
+    return winners == xp.arange(winners.size).reshape(winners.shape)
+
+
+def _write(xp: Any, out: Any, index: Any, value: Any) -> None:
+    """`out[index] = value`. Where a place is named twice the last value wins, also on a GPU, which writes in any order."""
+    index = _on_device(xp, index, out.shape)
+    if xp is not np and is_array(value) and value.size > 1 and not _is_basic(index) and not _is_mask(index):
+        winners = _winners(xp, out.shape, index)
+        value = value.reshape(value.shape[max(value.ndim - winners.ndim, 0) :])
+        value = xp.broadcast_to(value, winners.shape).reshape(-1)[winners]
+    out[index] = value
+
+
+@op
+def _lasting(xp, a, *, index):
+    """Which of the elements written to `a[index]` are not overwritten by a later one."""
+    return _last_wins(xp, a.shape, _on_device(xp, index, a.shape))
+
+
+@op
+def setitem(xp, a, value, *, index):
+    """A copy of `a` in which `a[index]` is `value`. `x[index] = value` does the same in place."""
+    out = a.copy()
+    _write(xp, out, index, value)
+    return out
+
+
+def _explain_setitem(a: Any, value: Any, index: Any) -> tuple[str, str] | MinigradError:
+    try:
+        target = a[index].shape
+    except (IndexError, ValueError, TypeError):
+        return _explain_index(a, index)
+    if broadcast_problem("", [np.shape(value), target]) or np.broadcast_shapes(np.shape(value), target) != target:
+        return (
+            f"a value that broadcasts to {target}, the shape of x[index]",
+            "reshape the value, or write to another part",
+        )
+    return DtypeError(
+        "this value cannot be stored in the tensor",
+        f"a value that fits {a.dtype}",
+        describe(value),
+        "convert one of them with astype",
+    )
+
+
+setitem.explain = _explain_setitem
+
+
+def _setitem_wrt_value(g, index, value_shape):
+    part = getitem(g, index=index)
+    if not _is_basic(index):
+        part = where(_lasting(g, index=index), part, 0)
+    return (
+        part[(None,) * len(value_shape)] if part.ndim < len(value_shape) else part
+    )  # the engine sums surplus axes away
+
+
+setitem.vjp(a=lambda g, index: setitem(g, 0, index=index), value=_setitem_wrt_value)
+
+
+def assign(t: Tensor, index: Any, value: Any) -> None:
+    """`t[index] = value`: written in place, and recorded if a gradient flows through either side."""
+    index = clean_index(index, "setitem")
+    given = value.data if isinstance(value, Tensor) else value
+    if not isinstance(given, (bool, int, float, complex, np.generic)) and not is_array(given):
+        given = as_operand(given, "setitem")
+    value_node = value.node if isinstance(value, Tensor) else None
+    recorded = local.mode.record and (t.node is not None or value_node is not None)
+    check_writable(t, recorded, "setitem")
+    if recorded and is_array(given) and writes.is_stale(given, value_node):
+        raise GradientError(
+            "setitem: the value shares memory with a tensor that was written to in place, and its own graph does not know of that write",
+            got=describe(given),
+            fix="take the view again after the write, or clone() it before",
+        )
+    if value_node is not None and t.dtype.kind != "f":
+        raise DtypeError(
+            "setitem: a value that requires a gradient cannot be written into whole numbers",
+            "a floating tensor",
+            t.dtype,
+        )
+    xp, here = setitem.settle([t.data, given])
+    try:
+        with here or nullcontext():
+            _write(xp, t.data, index, given)
+    except (ValueError, IndexError, TypeError, OverflowError) as error:
+        raise explain(setitem, [t.data, given], {"index": index}, local.mode.scope, error) from None
+    if recorded:
+        mask = (t.node is not None) + 2 * (value_node is not None)
+        t.node = setitem.record(t.data, [t.data, given], [t.node, value_node], mask, {"index": index})
+    writes.mark(t.data, recorded=t.node.time if recorded and t.node is not None else 0)
+
+
+def check_writable(t: Tensor, recorded: bool, name: str) -> None:
+    """Refuse, before anything is written, a write that would make gradients wrong."""
+    if recorded and t.node is not None and t.node.plan is None:
+        raise GradientError(
+            f"{name}: a leaf that requires a gradient cannot be written to in place while operations are recorded",
+            got=f"{t.shape} {t.dtype}",
+            fix="do it inside mg.no_grad(), or write into x.clone()",
+        )
+    if recorded and writes.is_stale(t.data, t.node):
+        raise GradientError(
+            f"{name}: this tensor's memory was already written through another tensor",
+            fix="write through one tensor only, or clone() first",
+        )
+    if _is_read_only(t.data):
+        raise GradientError(
+            f"{name}: this tensor is a read-only view, such as broadcast_to makes", fix="write into x.clone()"
+        )
+
+
+def _is_read_only(array: Any) -> bool:
+    """Whether elements share memory with each other. NumPy has a flag for it; CuPy shows it by a stride of 0."""
+    if hasattr(array.flags, "writeable"):
+        return not array.flags.writeable
+    return any(n > 1 and step == 0 for n, step in zip(array.shape, array.strides))
+
+
+@composite
+def take(a, *, indices, axis=None):
+    """Elements (or slices along an axis) by number, as NumPy's."""
+    indices = clean_index(indices)
+    if axis is None:
+        return a.reshape(-1)[indices]
+    if problem := axis_problem("take", axis, a.ndim, a.shape):
+        raise problem
+    return a[(slice(None),) * (axis % a.ndim) + (indices,)]
+
+
+@composite
+def masked_fill(a, mask, value):
+    """A copy of `a` with `value` wherever the mask is true, as PyTorch's."""
+    return where(mask, value, a)
+
+
+@op(outputs=True)
+def nonzero(xp, a):
+    """The positions of the elements that are not 0, one vector for each axis, as NumPy's."""
+    return xp.nonzero(a)
+
+
+nonzero.expects = "at least 1 axis"

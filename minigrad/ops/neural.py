@@ -1,0 +1,75 @@
+"""Softmax and its relatives: the ops that neural networks need and NumPy does not have."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+from ..engine.op import op
+from .activations import sigmoid
+from .elementwise import exp
+from .reduction import sum as sum_
+
+elementwise = partial(op, elementwise=True)
+
+
+def _softmax_rule(g, out, axis):
+    return out * (g - sum_(g * out, axis=axis, keepdims=True))
+
+
+@op
+def softmax(xp, a, *, axis=-1):
+    """`exp(a) / sum(exp(a))` along an axis, without overflow: positive numbers that add up to 1.
+
+    >>> import minigrad as mg
+    >>> mg.nn.functional.softmax(mg.tensor([0.0, 0.0, 0.0, 0.0]))
+    tensor([0.25, 0.25, 0.25, 0.25])
+    """
+    e = xp.exp(a - a.max(axis=axis, keepdims=True))
+    e /= e.sum(axis=axis, keepdims=True)
+    return e
+
+
+softmax.vjp(a=_softmax_rule)
+
+
+@op
+def log_softmax(xp, a, *, axis=-1):
+    """`log(softmax(a))` along an axis, `a - log(sum(exp(a)))`, exact also where the softmax underflows."""
+    low = a - a.max(axis=axis, keepdims=True)
+    return low - xp.log(xp.exp(low).sum(axis=axis, keepdims=True))
+
+
+log_softmax.vjp(a=lambda g, out, axis: g - exp(out) * sum_(g, axis=axis, keepdims=True))
+
+
+@op
+def _masked_softmax(xp, a, allowed, *, axis=-1):
+    """The softmax over the allowed elements, 0 at the others; a line without an allowed element is all 0.
+
+    Outside the allowed elements `out` is 0, and so, by the very rule of the softmax, are the derivatives of any order.
+    """
+    a = xp.where(allowed, a, -math.inf)
+    top = a.max(axis=axis, keepdims=True)
+    e = xp.exp(a - xp.where(top == -math.inf, 0, top))
+    total = e.sum(axis=axis, keepdims=True)
+    e /= xp.where(total == 0, 1, total)
+    return e
+
+
+_masked_softmax.vjp(a=_softmax_rule)
+
+
+@op
+def _causal_mask(xp, a):
+    """True on and below the diagonal of the last two axes: position i may look at 0 … i."""
+    return xp.tri(a.shape[-2], a.shape[-1], dtype=bool)
+
+
+@elementwise
+def _logistic_loss(xp, a, target):
+    """`-log(sigmoid(a))` for target 1, `-log(1 - sigmoid(a))` for 0, linear in between, exact for large `a` of either sign."""
+    return (xp.maximum(a, 0) - a * target) + xp.log1p(xp.exp(-xp.abs(a)))
+
+
+_logistic_loss.vjp(a=lambda g, a, target: g * (sigmoid(a) - target), target=lambda g, a: -g * a)

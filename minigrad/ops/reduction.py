@@ -1,0 +1,357 @@
+"""Reductions along axes, running sums and products, sorting."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..engine.errors import ArgumentError, DtypeError, axes_of, axis_problem
+from ..engine.op import composite, op
+from .along import take_along_axis
+from .arithmetic import abs_, isnan, power, sign, where
+from .elementwise import exp
+from .shape import broadcast_to, flip, moveaxis, ravel, reshape
+
+
+def kept_shape(shape: tuple[int, ...], axis: Any) -> tuple[int, ...]:
+    """`shape` with the reduced axes as 1."""
+    if axis is None:
+        return (1,) * len(shape)
+    reduced = {a % len(shape) for a in axes_of(axis)}
+    return tuple([1 if i in reduced else n for i, n in enumerate(shape)])
+
+
+def count_reduced(shape: tuple[int, ...], axis: Any) -> int:
+    """How many elements each result is made from."""
+    return math.prod(shape if axis is None else [shape[a] for a in axes_of(axis)])
+
+
+def _keep(reduced: Any, shape: tuple[int, ...], axis: Any) -> Any:
+    """A reduced value with its reduced axes back, as 1."""
+    kept = kept_shape(shape, axis)
+    return reduced if reduced.shape == kept else reshape(reduced, shape=kept)
+
+
+def _spread(g: Any, shape: tuple[int, ...], axis: Any) -> Any:
+    """The gradient of a reduced value, repeated at each element it was made from."""
+    if axis is not None or g.ndim:
+        g = _keep(g, shape, axis)
+    if not isinstance(g, (np.ndarray, np.generic)):
+        return broadcast_to(g, shape=shape)
+    out = np.empty(shape, g.dtype)  # quicker to make, for small arrays, than a view that repeats
+    out[...] = g
+    return out
+
+
+@op
+def sum(xp, a, *, axis=None, keepdims=False):
+    """The sum along axes, as NumPy's."""
+    return _total(xp, a, axis, keepdims)
+
+
+def _total(xp, a, axis, keepdims):
+    return np.add.reduce(a, axis=axis, keepdims=keepdims) if xp is np else a.sum(axis=axis, keepdims=keepdims)
+
+
+sum.vjp(a=lambda g, a_shape, axis: _spread(g, a_shape, axis))
+
+
+@op
+def mean(xp, a, *, axis=None, keepdims=False):
+    """The mean along axes, as NumPy's."""
+    if a.dtype.kind != "f" or a.dtype.itemsize < 4:
+        return a.mean(axis=axis, keepdims=keepdims)
+    return _total(xp, a, axis, keepdims) / count_reduced(a.shape, axis)
+
+
+mean.vjp(a=lambda g, a_shape, axis: _spread(g / (count_reduced(a_shape, axis) or 1), a_shape, axis))
+
+
+@composite
+def var(a, *, axis=None, ddof=0, keepdims=False):
+    """The variance along axes, as NumPy's: divided by `n - ddof`, and ddof is 0 unless given."""
+    distance = a - mean(a, axis=axis, keepdims=True)
+    count = count_reduced(a.shape, axis) - ddof
+    return sum(distance * distance, axis=axis, keepdims=keepdims) / (count if count > 0 else 0)
+
+
+@composite
+def std(a, *, axis=None, ddof=0, keepdims=False):
+    """The standard deviation along axes, as NumPy's; where it is 0, so is its gradient."""
+    return _safe_sqrt(var(a, axis=axis, ddof=ddof, keepdims=keepdims))
+
+
+@op(elementwise=True)
+def _safe_sqrt(xp, a):
+    """The square root, with gradient 0 at 0 instead of infinity."""
+    return xp.sqrt(a)
+
+
+_safe_sqrt.vjp(a=lambda g, out: where(out == 0, 0, g / (2 * where(out == 0, 1, out))))
+
+
+@op
+def prod(xp, a, *, axis=None, keepdims=False):
+    """The product along axes, as NumPy's; its gradient is finite also at zeros."""
+    return a.prod(axis=axis, keepdims=keepdims)
+
+
+@prod.vjp
+def _prod_rule(g, a, out, axis):
+    g, out = _keep(g, a.shape, axis), _keep(out, a.shape, axis)
+    if not (a == 0).any():
+        return [g * out / a]
+    return [g * _product_of_others(a, axis)]
+
+
+def _product_of_others(a, axis):
+    """At each element, the product of all the others along the axes: quadratic, but exact at zeros."""
+    axes = tuple(range(a.ndim)) if axis is None else tuple(i % a.ndim for i in axes_of(axis))
+    last = tuple(range(-len(axes), 0))
+    lines = moveaxis(a, source=axes, destination=last)
+    moved = lines.shape
+    lines = reshape(lines, shape=(*moved[: a.ndim - len(axes)], -1))
+    others = prod(_without_diagonal(lines), axis=-1)  # (…, n, n) -> (…, n)
+    return moveaxis(reshape(others, shape=moved), source=last, destination=axes)
+
+
+def _without_diagonal(lines):
+    """(…, n) -> (…, n, n): each row is the line, with 1 in place of its own element."""
+    n = lines.shape[-1]
+    rows = broadcast_to(reshape(lines, shape=(*lines.shape[:-1], 1, n)), shape=(*lines.shape[:-1], n, n))
+    return where(_eye(lines, n=n), 1, rows)
+
+
+@op
+def _eye(xp, a, *, n):
+    """The n × n identity as booleans, on the device of `a`."""
+    return xp.eye(n, dtype=bool)
+
+
+@op
+def max(xp, a, *, axis=None, keepdims=False):
+    """The largest along axes, as NumPy's; equal ones share the gradient."""
+    return a.max(axis=axis, keepdims=keepdims)
+
+
+@op
+def min(xp, a, *, axis=None, keepdims=False):
+    """The smallest along axes, as NumPy's; equal ones share the gradient."""
+    return a.min(axis=axis, keepdims=keepdims)
+
+
+def _extreme_rule(g, a, out, axis):
+    winners = a == _keep(out, a.shape, axis)
+    return where(winners, _keep(g, a.shape, axis), 0) / sum(winners, axis=axis, keepdims=True)
+
+
+def _explain_empty(a, axis=None, keepdims=False):
+    if 0 in a.shape:
+        return "at least one element to choose from", "an empty tensor has none: look at the sizes of 0"
+    return None
+
+
+max.vjp(a=_extreme_rule)
+min.vjp(a=_extreme_rule)
+max.explain = min.explain = _explain_empty
+
+
+@op
+def argmax(xp, a, *, axis=None, keepdims=False):
+    """The position of the largest, as NumPy's: the first, if there are several."""
+    return a.argmax(axis=axis) if not keepdims else xp.argmax(a, axis=axis, keepdims=True)
+
+
+@op
+def argmin(xp, a, *, axis=None, keepdims=False):
+    """The position of the smallest, as NumPy's: the first, if there are several."""
+    return a.argmin(axis=axis) if not keepdims else xp.argmin(a, axis=axis, keepdims=True)
+
+
+@op
+def any(xp, a, *, axis=None, keepdims=False):
+    """Whether any element is true, as NumPy's."""
+    return a.any(axis=axis, keepdims=keepdims)
+
+
+@op
+def all(xp, a, *, axis=None, keepdims=False):
+    """Whether every element is true, as NumPy's."""
+    return a.all(axis=axis, keepdims=keepdims)
+
+
+@op
+def logsumexp(xp, a, *, axis=None, keepdims=False):
+    """`log(sum(exp(a)))` along axes, without overflow; where every element is -inf, the gradient is 0."""
+    top = a.max(axis=axis, keepdims=True) if a.size else xp.zeros(kept_shape(a.shape, axis), a.dtype)
+    top = xp.where(xp.isfinite(top), top, 0)
+    total = xp.log(xp.exp(a - top).sum(axis=axis, keepdims=True)) + top
+    return total if keepdims else xp.squeeze(total, axis=axis)
+
+
+def _logsumexp_rule(g, a, out, axis):
+    out = _keep(out, a.shape, axis)
+    return _keep(g, a.shape, axis) * exp(a - where(out == -math.inf, 0, out))
+
+
+argmax.explain = argmin.explain = logsumexp.explain = _explain_empty
+logsumexp.vjp(a=_logsumexp_rule)
+
+
+@composite
+def norm(a, *, ord=None, axis=None, keepdims=False):
+    """The length of vectors (`axis` an int) or of the whole tensor (no axis, no ord), as `numpy.linalg.norm`.
+
+    `ord` is 2 unless given: any number, or ±inf. A matrix norm ("fro", "nuc", 1, 2, inf …) needs a pair of axes or a 2-D tensor.
+    """
+    if isinstance(axis, (tuple, list)) and len(axis) == 2 or axis is None and ord is not None and a.ndim == 2:
+        return _matrix_norm(a, ord, axis or (0, 1), keepdims)
+    if isinstance(ord, str):
+        raise ArgumentError(f"norm: ord={ord!r} is a matrix norm", "two axes", f"axis={axis!r} for shape {a.shape}")
+    if axis is None and ord is not None and a.ndim != 1:
+        raise ArgumentError("norm: which axis?", "an axis, or no ord", f"ord={ord!r} for shape {a.shape}")
+    size = abs_(a)
+    if ord is None or ord == 2:
+        return _safe_sqrt(sum(a * a, axis=axis, keepdims=keepdims))
+    if ord == math.inf:
+        return max(size, axis=axis, keepdims=keepdims)
+    if ord == -math.inf:
+        return min(size, axis=axis, keepdims=keepdims)
+    if ord == 0:
+        return sum(abs_(sign(a)), axis=axis, keepdims=keepdims)
+    if ord == 1:
+        return sum(size, axis=axis, keepdims=keepdims)
+    total = sum(power(where(size == 0, 1, size), ord) * (size != 0), axis=axis, keepdims=keepdims)
+    return where(total == 0, 0, power(where(total == 0, 1, total), 1 / ord))
+
+
+def _matrix_norm(a, ord, axis, keepdims):
+    from .linalg import svd
+
+    if problem := axis_problem("norm", tuple(axis), a.ndim, a.shape):
+        raise problem
+    rows, columns = (i % a.ndim for i in axis)
+    if ord in (None, "fro"):
+        return _safe_sqrt(sum(a * a, axis=tuple(axis), keepdims=keepdims))
+    if ord in (1, -1, math.inf, -math.inf):
+        inner, outer = (rows, columns) if abs(ord) == 1 else (columns, rows)
+        totals = sum(abs_(a), axis=inner, keepdims=True)
+        result = (max if ord > 0 else min)(totals, axis=outer, keepdims=True)
+    elif ord in (2, -2, "nuc"):
+        values = svd(moveaxis(a, source=(rows, columns), destination=(-2, -1)))[1]
+        result = sum(values, axis=-1) if ord == "nuc" else (max if ord == 2 else min)(values, axis=-1)
+        result = reshape(result, shape=kept_shape(a.shape, (rows, columns)))
+    else:
+        raise ArgumentError(f"norm: unknown ord {ord!r}", "'fro', 'nuc', 1, -1, 2, -2, inf or -inf for a matrix")
+    kept = tuple(n for i, n in enumerate(a.shape) if i not in (rows, columns))
+    return result if keepdims else reshape(result, shape=kept)
+
+
+@op
+def _cumsum(xp, a, *, axis):
+    """The running sum along one axis."""
+    return xp.cumsum(a, axis=axis)
+
+
+_cumsum.vjp(a=lambda g, axis: flip(_cumsum(flip(g, axis=axis), axis=axis), axis=axis))
+
+
+@op
+def _cumprod(xp, a, *, axis):
+    """The running product along one axis."""
+    return xp.cumprod(a, axis=axis)
+
+
+def _cumprod_rule(g, a, out, axis):
+    if not (a == 0).any():
+        return flip(_cumsum(flip(g * out, axis=axis), axis=axis), axis=axis) / a
+    lines, g = moveaxis(a, source=axis, destination=-1), moveaxis(g, source=axis, destination=-1)
+    later = _cumprod(_without_diagonal(lines), axis=-1)  # (…, n, n): at [i, k] the product up to k, without i
+    weighted = reshape(g, shape=(*g.shape[:-1], 1, g.shape[-1])) * _upper(later)
+    return moveaxis(sum(weighted, axis=-1), source=-1, destination=axis)
+
+
+_cumprod.vjp(a=_cumprod_rule)
+
+
+@op
+def _upper(xp, a):
+    """The upper triangle of the last two axes."""
+    return xp.triu(a)
+
+
+_upper.vjp(a=lambda g: _upper(g))
+
+
+@composite
+def cumsum(a, *, axis=None):
+    """The running sum along an axis, or of the raveled tensor, as NumPy's."""
+    return _cumsum(ravel(a), axis=0) if axis is None else _cumsum(a, axis=axis)
+
+
+@composite
+def cumprod(a, *, axis=None):
+    """The running product along an axis, or of the raveled tensor, as NumPy's; its gradient is finite also at zeros."""
+    return _cumprod(ravel(a), axis=0) if axis is None else _cumprod(a, axis=axis)
+
+
+@op
+def argsort(xp, a, *, axis=-1, descending=False):
+    """The positions that would sort along an axis; equal elements keep their order."""
+    if not descending:
+        return xp.argsort(a, axis=axis, kind="stable")
+    backwards = xp.argsort(xp.flip(a, axis=axis), axis=axis, kind="stable")
+    return xp.flip(a.shape[axis] - 1 - backwards, axis=axis)
+
+
+@composite
+def sort(a, *, axis=-1, descending=False):
+    """The elements in rising (or falling) order along an axis, as NumPy's."""
+    if axis is None:
+        a, axis = ravel(a), 0
+    return take_along_axis(a, indices=argsort(a, axis=axis, descending=descending), axis=axis)
+
+
+@composite
+def topk(a, *, k, axis=-1, largest=True):
+    """The `k` largest (or smallest) elements along an axis, in order, and their positions, as PyTorch's."""
+    if problem := axis_problem("topk", axis, a.ndim, a.shape):
+        raise problem
+    size = a.shape[axis]
+    if not isinstance(k, int) or not 0 <= k <= size:
+        raise ArgumentError(
+            "topk: k is out of range",
+            f"a whole number from 0 to {size}, the size of axis {axis} of {a.shape}",
+            f"k={k!r}",
+            "take a smaller k, or another axis",
+        )
+    order = argsort(a, axis=axis, descending=largest)
+    positions = order[(slice(None),) * (axis % a.ndim) + (slice(0, k),)]
+    return take_along_axis(a, indices=positions, axis=axis), positions
+
+
+@composite
+def median(a, *, axis=None, keepdims=False):
+    """The middle element along an axis, or the mean of the two middle ones, as NumPy's; NaN if there is one."""
+    if a.dtype.kind == "b":
+        raise DtypeError("median: booleans have no median", "numbers", a.dtype, "use x.astype('float32')")
+    if axis is not None and (problem := axis_problem("median", axis, a.ndim, a.shape)):
+        raise problem
+    reduced = tuple(range(a.ndim)) if axis is None else tuple(i % a.ndim for i in axes_of(axis))
+    kept = kept_shape(a.shape, reduced)
+    if len(reduced) == 1:
+        line, along = a, reduced[0]
+    else:
+        moved = moveaxis(a, source=reduced, destination=tuple(range(-len(reduced), 0)))
+        line, along = (
+            reshape(moved, shape=(*moved.shape[: a.ndim - len(reduced)], count_reduced(a.shape, reduced))),
+            a.ndim - len(reduced),
+        )
+    ordered = sort(line, axis=along)
+    size = line.shape[along]
+    middle = (slice(None),) * along + (slice((size - 1) // 2, size // 2 + 1),)
+    result = mean(ordered[middle], axis=along, keepdims=True)
+    result = where(any(isnan(line), axis=along, keepdims=True), math.nan, result)
+    return reshape(result, shape=kept if keepdims else tuple(n for i, n in enumerate(a.shape) if i not in reduced))

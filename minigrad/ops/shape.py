@@ -1,0 +1,271 @@
+"""Ops that move, repeat, join or cut elements and change none of them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..engine.errors import ArgumentError, ShapeError, axis_problem
+from ..engine.op import composite, op
+
+
+def _one_axis(where: str, axis: Any, ndim: int, shape: Any = None) -> int:
+    """A single axis counted from 0, or an error that names the function."""
+    if problem := axis_problem(where, axis, ndim, shape if shape is not None else ("?",) * ndim):
+        raise problem
+    return axis % ndim
+
+
+@op
+def reshape(xp, a, *, shape):
+    """The same elements in another shape, as NumPy's; one size may be -1."""
+    return a.reshape(shape)
+
+
+def _explain_reshape(a, shape):
+    sizes = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    if any(isinstance(n, bool) or not hasattr(n, "__index__") for n in sizes):
+        return "a shape made of whole numbers, such as (2, 3)", "give the sizes as ints"
+    known = math.prod(n for n in sizes if n >= 0)
+    if any(n < 0 for n in sizes):
+        return (
+            f"at most one -1, and other sizes whose product divides {a.size}",
+            f"the other sizes of {sizes} make {known}",
+        )
+    return (
+        f"a shape with {a.size} elements, as many as {a.shape} has",
+        f"{sizes} has {known}: change a size, or let one be -1",
+    )
+
+
+reshape.explain = _explain_reshape
+reshape.vjp(a=lambda g, a_shape: reshape(g, shape=a_shape))
+
+
+@composite
+def ravel(a):
+    """All elements on one axis, as NumPy's."""
+    return reshape(a, shape=(-1,))
+
+
+@composite
+def flatten(a, *, start_axis=0, end_axis=-1):
+    """The axes from `start_axis` to `end_axis` joined into one."""
+    if a.ndim == 0:
+        return reshape(a, shape=(1,))
+    start, end = _one_axis("flatten", start_axis, a.ndim, a.shape), _one_axis("flatten", end_axis, a.ndim, a.shape)
+    if start > end:
+        raise ArgumentError(
+            "flatten: start_axis comes after end_axis", "start_axis <= end_axis", f"{start_axis} and {end_axis}"
+        )
+    return reshape(a, shape=(*a.shape[:start], math.prod(a.shape[start : end + 1]), *a.shape[end + 1 :]))
+
+
+@op
+def transpose(xp, a, *, axes=None):
+    """The axes in another order, reversed unless given, as NumPy's."""
+    return a.transpose(axes)
+
+
+def _explain_transpose(a, axes=None):
+    once = f"each axis of {a.shape} once, as in {tuple(range(a.ndim))[::-1]}"
+    return axis_problem("transpose", axes, a.ndim, a.shape) or (once, "x.transpose() alone reverses them")
+
+
+transpose.explain = _explain_transpose
+transpose.vjp(
+    a=lambda g, axes, a_ndim: transpose(
+        g, axes=None if axes is None else tuple(np.argsort([i % a_ndim for i in axes]).tolist())
+    )
+)
+
+
+@composite
+def permute_dims(a, *, axes):
+    """The axes in another order, as NumPy's."""
+    return transpose(a, axes=axes)
+
+
+@composite
+def swapaxes(a, *, axis1, axis2):
+    """Two axes exchanged, as NumPy's."""
+    order = list(range(a.ndim))
+    i, j = _one_axis("swapaxes", axis1, a.ndim, a.shape), _one_axis("swapaxes", axis2, a.ndim, a.shape)
+    order[i], order[j] = j, i
+    return transpose(a, axes=tuple(order))
+
+
+@composite
+def moveaxis(a, *, source, destination):
+    """Some axes moved to other places, as NumPy's; the others keep their order."""
+    sources = [source] if isinstance(source, int) else list(source)
+    destinations = [destination] if isinstance(destination, int) else list(destination)
+    for axes in (sources, destinations):
+        if problem := axis_problem("moveaxis", axes, a.ndim, a.shape):
+            raise problem
+    if len(sources) != len(destinations):
+        raise ArgumentError(
+            "moveaxis: as many places as axes are needed",
+            f"{len(sources)} destinations",
+            len(destinations),
+            "give one destination for each source",
+        )
+    moved = {d % a.ndim: s % a.ndim for s, d in zip(sources, destinations)}
+    rest = iter([i for i in range(a.ndim) if i not in moved.values()])
+    return transpose(a, axes=tuple([moved[i] if i in moved else next(rest) for i in range(a.ndim)]))
+
+
+moveaxis.expects = "axes as ints, or as many sources as destinations"
+
+
+@composite
+def expand_dims(a, *, axis):
+    """A new axis of size 1 at each of the given places, as NumPy's."""
+    axes = (axis,) if isinstance(axis, int) else tuple(axis)
+    ndim = a.ndim + len(axes)
+    if problem := axis_problem("expand_dims", axes, ndim, a.shape):
+        raise problem
+    places = {i % ndim for i in axes}
+    sizes = iter(a.shape)
+    return reshape(a, shape=tuple([1 if i in places else next(sizes) for i in range(ndim)]))
+
+
+expand_dims.expects = "an axis, or a tuple of axes"
+
+
+@composite
+def squeeze(a, *, axis=None):
+    """The axes of size 1 taken away, all of them or the given ones, as NumPy's."""
+    if axis is None:
+        return reshape(a, shape=tuple([n for n in a.shape if n != 1]))
+    axes = (axis,) if isinstance(axis, int) else tuple(axis)
+    if problem := axis_problem("squeeze", axes, a.ndim, a.shape):
+        raise problem
+    gone = {i % a.ndim for i in axes}
+    if wide := [i for i in gone if a.shape[i] != 1]:
+        raise ShapeError(
+            "squeeze: only axes of size 1 can be taken away",
+            f"axis {wide[0]} of size 1",
+            f"shape {a.shape}",
+            f"pick one element with an index, or reduce the axis with x.sum(axis={wide[0]})",
+        )
+    return reshape(a, shape=tuple([n for i, n in enumerate(a.shape) if i not in gone]))
+
+
+@op
+def broadcast_to(xp, a, *, shape):
+    """The elements repeated, without a copy, to fill a larger shape, as NumPy's."""
+    return xp.broadcast_to(a, shape)
+
+
+broadcast_to.explain = lambda a, shape: (
+    f"a shape that {a.shape} broadcasts to",
+    "sizes must agree from the right, or be 1 in the tensor",
+)
+broadcast_to.vjp(a=lambda g: g)
+
+
+@op
+def flip(xp, a, *, axis=None):
+    """The elements in reverse along axes, as NumPy's."""
+    return xp.flip(a, axis=axis)
+
+
+flip.vjp(a=lambda g, axis: flip(g, axis=axis))
+
+
+@op
+def roll(xp, a, *, shift, axis=None):
+    """The elements moved along axes, those that fall off coming back at the other end, as NumPy's."""
+    return xp.roll(a, shift, axis=axis)
+
+
+roll.vjp(
+    a=lambda g, shift, axis: roll(g, shift=-shift if isinstance(shift, int) else tuple(-s for s in shift), axis=axis)
+)
+
+
+@op
+def _pad_constant(xp, a, *, widths, value):
+    """A frame of one value around the tensor."""
+    return xp.pad(a, widths, mode="constant", constant_values=value)
+
+
+_pad_constant.vjp(
+    a=lambda g, widths, a_shape: g[tuple([slice(before, before + n) for (before, _), n in zip(widths, a_shape)])]
+)
+
+
+@composite
+def pad(a, *, pad_width, mode="constant", constant_values=0):
+    """A frame around the tensor, as NumPy's, in the modes constant, edge, reflect, symmetric and wrap."""
+    try:
+        widths = [tuple(w) for w in np.broadcast_to(np.asarray(pad_width), (a.ndim, 2)).tolist()]
+    except ValueError:
+        raise ShapeError(
+            "pad: pad_width does not fit", f"a number, a pair, or {a.ndim} pairs", repr(pad_width)
+        ) from None
+    if any(not isinstance(n, int) or n < 0 for w in widths for n in w):
+        raise ArgumentError(
+            "pad: widths are whole numbers from 0 up",
+            f"a number, a pair, or {a.ndim} pairs",
+            repr(pad_width),
+            "to cut instead, use a slice",
+        )
+    if mode == "constant":
+        return _pad_constant(a, widths=widths, value=constant_values)
+    if mode not in ("edge", "reflect", "symmetric", "wrap"):
+        raise ArgumentError(f"pad: unknown mode {mode!r}", "constant, edge, reflect, symmetric or wrap")
+    for axis, width in enumerate(widths):
+        if width != (0, 0):
+            places = np.pad(np.arange(a.shape[axis]), width, mode=mode)
+            a = a[(slice(None),) * axis + (places,)]
+    return a
+
+
+@op
+def tril(xp, a, *, k=0):
+    """The lower triangle of the last two axes, zeros above, as NumPy's."""
+    return xp.tril(a, k)
+
+
+tril.explain = lambda a, k=0: ("at least 1 axis, and a whole number k", "k=0 is the main diagonal, 1 the one above it")
+tril.vjp(a=lambda g, k: tril(g, k=k))
+
+
+@op
+def triu(xp, a, *, k=0):
+    """The upper triangle of the last two axes, zeros below, as NumPy's."""
+    return xp.triu(a, k)
+
+
+triu.explain = tril.explain
+triu.vjp(a=lambda g, k: triu(g, k=k))
+
+
+@composite
+def diagonal(a, *, offset=0, axis1=0, axis2=1):
+    """A diagonal of two axes, as the last axis, as NumPy's."""
+    if a.ndim < 2:
+        raise ShapeError("diagonal: two axes are needed", "at least 2 axes", f"shape {a.shape}")
+    planes = moveaxis(a, source=(axis1, axis2), destination=(-2, -1))
+    rows, columns = planes.shape[-2:]
+    length = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
+    start = np.arange(length)
+    return planes[..., start + max(-offset, 0), start + max(offset, 0)]
+
+
+@composite
+def diag(a, *, k=0):
+    """A vector as the diagonal of a matrix, or the diagonal of a matrix as a vector, as NumPy's."""
+    if a.ndim == 2:
+        return diagonal(a, offset=k)
+    if a.ndim != 1:
+        raise ShapeError("diag: a vector or a matrix is needed", "1 or 2 axes", f"shape {a.shape}")
+    from .indexing import place
+
+    n = a.shape[0]
+    start = np.arange(n)
+    return place(a, index=(start + max(-k, 0), start + max(k, 0)), shape=(n + abs(k), n + abs(k)))

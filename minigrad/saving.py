@@ -1,0 +1,87 @@
+"""Tensors in files: safetensors, which holds numbers and no code, written so that a crash leaves the old file whole."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from .engine.backend import DTYPES, is_array, to_numpy
+from .engine.convert import tensor
+from .engine.errors import CheckpointError, DtypeError
+from .engine.tensor import Tensor
+
+__all__ = ["load", "save"]
+
+
+def save(tensors: Mapping[str, Any], path: str | os.PathLike[str], metadata: Mapping[str, str] | None = None) -> None:
+    """Write named tensors to a safetensors file; what was there before stays until the new file is complete.
+
+    >>> import minigrad as mg, os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "weights.safetensors")
+    >>> mg.save({"w": mg.ones(2, 3)}, path)
+    >>> mg.load(path)["w"].shape
+    (2, 3)
+    """
+    from safetensors.numpy import save as to_bytes
+
+    arrays = {name: _contiguous(name, value) for name, value in tensors.items()}
+    write_atomically(path, to_bytes(arrays, metadata=dict(metadata) if metadata else None))
+
+
+def load(path: str | os.PathLike[str], device: str | None = None) -> dict[str, Tensor]:
+    """The named tensors of a safetensors file."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load as from_bytes
+
+    try:
+        with open(path, "rb") as file:
+            content = file.read()
+    except OSError as error:
+        raise CheckpointError(
+            f"load: {os.fspath(path)!r} cannot be read: {error.strerror}", fix="check the path"
+        ) from None
+    try:
+        arrays = from_bytes(content)
+    except (SafetensorError, ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(
+            f"load: {os.fspath(path)!r} is not a whole safetensors file: {error}",
+            fix="it may be truncated or of another format",
+        ) from None
+    return {name: tensor(array, device=device) for name, array in arrays.items()}
+
+
+def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write beside `path`, flush to the disk, then rename: a reader sees the old file or the new one, never half."""
+    import tempfile  # not needed by most programs, and not quick to load
+
+    folder, name = os.path.split(os.path.abspath(path))
+    handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{name}.", suffix=".tmp")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def _contiguous(name: str, value: Any) -> np.ndarray:
+    """A C-contiguous copy: some versions of safetensors write other layouts wrongly."""
+    array = value.data if isinstance(value, Tensor) else value
+    if not isinstance(name, str) or not is_array(array):
+        raise DtypeError(
+            f"save: {name!r} is not a named tensor", "a dict from str to Tensor or array", type(value).__name__
+        )
+    if array.dtype.name not in DTYPES or array.dtype == "complex128":
+        raise DtypeError(
+            f"save: {name!r} has a dtype that safetensors files cannot hold",
+            "bool, integers, float16/32/64 or complex64",
+            array.dtype,
+            "convert it with x.astype",
+        )
+    return np.array(to_numpy(array), order="C", copy=True)

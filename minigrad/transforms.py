@@ -1,0 +1,334 @@
+"""Derivatives in JAX's manner: functions that take a function and return one that differentiates it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import wraps
+from typing import Any
+
+from .autograd import grad as _grad
+from .engine.backend import backend_of, on_device_of, random_state, restore_random_state
+from .engine.convert import tensor
+from .engine.errors import ArgumentError, DtypeError, GradientError, ShapeError
+from .engine.graph import Node, collect, leaf, sweep
+from .engine.modes import enable_grad, local
+from .engine.op import op
+from .engine.tensor import Tensor, wrap
+from .engine.writes import tick
+
+__all__ = ["grad", "hessian", "jacobian", "jvp", "recompute", "value_and_grad", "vjp"]
+
+
+def value_and_grad(
+    f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """A function that returns both `f(...)`, a scalar, and its gradient for the chosen arguments.
+
+    An argument may be a Tensor, a number, an array, or nested lists, tuples and dicts of them; its gradient
+    has the same form. With `has_aux`, `f` returns `(value, anything)` and so does the new function.
+
+    >>> import minigrad as mg
+    >>> value, slope = mg.value_and_grad(lambda x: x ** 2)(3.0)
+    >>> value.item(), slope.item()
+    (9.0, 6.0)
+    """
+
+    @wraps(f)
+    def differentiated(*args: Any, **kwargs: Any) -> Any:
+        start = tick()
+        fresh, chosen = _with_fresh(args, argnums)
+        with enable_grad():
+            result = f(*fresh, **kwargs)
+        value, aux = result if has_aux else (result, None)
+        if not isinstance(value, Tensor) or value.size != 1:
+            raise GradientError(
+                "grad: the function must return a scalar",
+                "a Tensor with one element",
+                f"shape {value.shape}" if isinstance(value, Tensor) else type(value).__name__,
+                "reduce it with .sum() or .mean(), or use mg.jacobian",
+            )
+        inputs = list(_leaves(chosen))
+        again = _reaches_outside(value, inputs, start)
+        grads = iter(_filled(value, inputs, None, again))
+        shaped = [_rebuilt(argument, grads) for argument in chosen]
+        answer = shaped[0] if isinstance(argnums, int) else tuple(shaped)
+        shown = value if again else value.detach()
+        return ((shown, aux), answer) if has_aux else (shown, answer)
+
+    return differentiated
+
+
+def grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """A function that returns the gradient of the scalar function `f`; apply it twice for the second derivative.
+
+    >>> import minigrad as mg
+    >>> mg.grad(mg.grad(lambda x: x ** 3))(2.0).item()
+    12.0
+    """
+    both = value_and_grad(f, argnums, has_aux)
+
+    @wraps(f)
+    def differentiated(*args: Any, **kwargs: Any) -> Any:
+        value, answer = both(*args, **kwargs)
+        return (answer, value[1]) if has_aux else answer
+
+    return differentiated
+
+
+def vjp(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any], tuple[Tensor, ...]]]:
+    """`f(*primals)`, and a function that takes a gradient of that output to the gradients of the primals.
+
+    >>> import minigrad as mg
+    >>> y, pull = mg.vjp(lambda x: x * x, mg.tensor([1.0, 2.0]))
+    >>> pull(mg.ones(2))[0]
+    tensor([2., 4.])
+    """
+    start = tick()
+    args, inputs = _with_fresh(primals, range(len(primals)))
+    with enable_grad():
+        out = f(*args)
+    again = any(_reaches_outside(o, inputs, start) for o in _outputs(out))
+
+    def pull(g: Any) -> tuple[Tensor, ...]:
+        return tuple(_filled(out, inputs, g, again, retain_graph=True))
+
+    shown = out if again else out.detach() if isinstance(out, Tensor) else tuple(o.detach() for o in out)
+    return shown, pull
+
+
+def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    """`f(*primals)`, and how it changes when the primals move along `tangents`.
+
+    Computed by differentiating the gradient, which is linear in its seed; so every op has it.
+
+    >>> import minigrad as mg
+    >>> mg.jvp(lambda x: x * x, (mg.tensor(3.0),), (mg.tensor(1.0),))[1].item()
+    6.0
+    """
+    if len(primals) != len(tangents):
+        raise ArgumentError("jvp: as many tangents as primals are needed", len(primals), len(tangents))
+    start = tick()
+    args, inputs = _with_fresh(primals, range(len(primals)))
+    directions = [t if isinstance(t, Tensor) else tensor(t, dtype=x.dtype) for t, x in zip(tangents, inputs)]
+    for x, t in zip(inputs, directions):
+        if x.shape != t.shape:
+            raise ShapeError("jvp: a tangent must look like its primal", x.shape, t.shape)
+    with enable_grad():
+        out = f(*args)
+        outs = _outputs(out)
+        again = any(_reaches_outside(o, inputs, start) for o in outs) or any(t.node is not None for t in directions)
+        seeds = [(o * 0).detach().requires_grad_() for o in outs]
+        pulled = _grad(outs, inputs, seeds, create_graph=True, allow_unused=True)
+        used = [(p, t) for p, t in zip(pulled, directions) if p is not None and p.node is not None]
+        if used:
+            pushed = _filled([p for p, _ in used], seeds, [t for _, t in used], again)
+        else:
+            pushed = [s.detach() for s in seeds]
+    if not again:
+        outs = [o.detach() for o in outs]
+    return (outs[0], pushed[0]) if isinstance(out, Tensor) else (tuple(outs), tuple(pushed))
+
+
+def jacobian(f: Callable[..., Tensor], argnums: int = 0) -> Callable[..., Tensor]:
+    """A function that returns all derivatives of `f` for one argument: shape (*output, *input).
+
+    >>> import minigrad as mg
+    >>> mg.jacobian(lambda x: x * x)(mg.tensor([1.0, 2.0]))
+    tensor([[2., 0.],
+            [0., 4.]])
+    """
+
+    @wraps(f)
+    def differentiated(*args: Any, **kwargs: Any) -> Tensor:
+        start = tick()
+        fresh, (x,) = _with_fresh(args, (argnums,))
+        with enable_grad():
+            out = f(*fresh, **kwargs)
+            again = _reaches_outside(out, [x], start)
+            xp = backend_of(out.data).xp
+            rows = []
+            for i in range(out.size):
+                with on_device_of(out.data):
+                    seed = xp.zeros(out.size, out.dtype)
+                    seed[i] = 1
+                rows.append(_filled(out, [x], wrap(seed.reshape(out.shape)), again, retain_graph=True)[0])
+            if not rows:
+                return wrap(backend_of(out.data).full((*out.shape, *x.shape), 0, out.dtype, out.device))
+            return _stack(rows).reshape(*out.shape, *x.shape)
+
+    return differentiated
+
+
+def hessian(f: Callable[..., Tensor], argnums: int = 0) -> Callable[..., Tensor]:
+    """A function that returns all second derivatives of the scalar function `f`: shape (*input, *input).
+
+    >>> import minigrad as mg
+    >>> mg.hessian(lambda x: (x ** 3).sum())(mg.tensor([1.0, 2.0]))
+    tensor([[ 6.,  0.],
+            [ 0., 12.]])
+    """
+    return jacobian(grad(f, argnums), argnums)
+
+
+def recompute(f: Callable[..., Any]) -> Callable[..., Any]:
+    """`f`, but its intermediate values are not kept for the backward: they are computed again then.
+
+    Gradients, also of tensors that `f` merely refers to, and random draws are the same as without.
+
+    >>> import minigrad as mg
+    >>> x = mg.tensor(0.5, requires_grad=True)
+    >>> mg.recompute(lambda x: x.exp().sin())(x).backward()
+    >>> round(x.grad.item(), 4)
+    -0.1283
+    """
+
+    @wraps(f)
+    def lean(*args: Any, **kwargs: Any) -> Any:
+        if not local.mode.record:
+            return f(*args, **kwargs)
+        state, start = random_state(), tick()
+        result = f(*args, **kwargs)
+        outs = _outputs(result)
+        boundary = _older([o.node for o in outs if o.node is not None], start)
+        if not boundary:
+            return result
+
+        def run(g: Sequence[Any]) -> list[Any]:
+            return _rerun(f, args, kwargs, state, boundary, g)
+
+        arrays = [x.data for x in (*args, *kwargs.values()) if isinstance(x, Tensor)]
+        node = _recompute.record(tuple([o.data for o in outs]), arrays, boundary, -1, {"run": run})
+        made = tuple([_recompute.output(o.data, node, i) for i, o in enumerate(outs)])
+        return made[0] if isinstance(result, Tensor) else made
+
+    return lean
+
+
+@op(outputs=True)
+def _recompute(xp: Any, *inputs: Any, run: Any) -> Any:
+    """Stands in the graph for everything that a recomputed function did."""
+    raise NotImplementedError("recompute builds its node itself")
+
+
+_recompute.vjp(lambda g, run, inputs: run(g))
+
+
+def _rerun(
+    f: Callable[..., Any], args: Any, kwargs: Any, state: Any, boundary: list[Node], g: Sequence[Any]
+) -> list[Any]:
+    """Run `f` as it ran before, and carry the gradients of its outputs back to what it was made from."""
+    create_graph = any(isinstance(part, Tensor) for part in g)
+    now = random_state()
+    restore_random_state(state)
+    try:
+        with enable_grad():
+            outs = _outputs(f(*args, **kwargs))
+    finally:
+        restore_random_state(now)
+    seeds = [(o.node, part) for o, part in zip(outs, g) if o.node is not None]
+    results = sweep(seeds, set(boundary), create_graph, quiet=True)
+    return [results.get(node) for node in boundary]
+
+
+def _older(roots: list[Node], start: int) -> list[Node]:
+    """The nodes from before `start` that the graph behind `roots` rests on."""
+    seen, stack, found = set(roots), list(roots), []
+    while stack:
+        node = stack.pop()
+        if node.time < start:
+            found.append(node)
+            continue
+        for parent in node.parents:
+            if parent is not None and parent not in seen:
+                seen.add(parent)
+                stack.append(parent)
+    return found
+
+
+def _outputs(out: Any) -> list[Tensor]:
+    outs = [out] if isinstance(out, Tensor) else list(out) if isinstance(out, (tuple, list)) else [out]
+    if not all(isinstance(o, Tensor) for o in outs):
+        raise DtypeError("the function must return a Tensor or a tuple of Tensors", got=type(out).__name__)
+    return outs
+
+
+@op
+def _alias(xp: Any, a: Any) -> Any:
+    """The same values under a new node, so that a derivative can be taken at exactly this point."""
+    return a
+
+
+_alias.vjp(a=lambda g: g)
+
+
+def _fresh(value: Any) -> Any:
+    """`value` with every number in it as a Tensor whose gradient can be asked for."""
+    if isinstance(value, dict):
+        return {k: _fresh(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)) and any(
+        isinstance(v, (Tensor, dict, list, tuple)) or hasattr(v, "dtype") for v in value
+    ):
+        return type(value)(_fresh(v) for v in value)
+    x = value if isinstance(value, Tensor) else tensor(value)
+    if x.dtype.kind != "f":
+        raise DtypeError(
+            "grad: only floating arguments have a derivative",
+            "float16, float32 or float64",
+            x.dtype.name,
+            "write 3.0 rather than 3, or use x.astype('float32')",
+        )
+    with enable_grad():
+        return _alias(x) if x.node is not None else wrap(x.data, leaf(x.shape, x.dtype))
+
+
+def _with_fresh(args: Sequence[Any], argnums: int | Sequence[int]) -> tuple[list[Any], list[Any]]:
+    """The arguments, those to differentiate made fresh, and these alone."""
+    numbers = [argnums] if isinstance(argnums, int) else list(argnums)
+    for n in numbers:
+        if not -len(args) <= n < len(args):
+            raise ArgumentError(f"there is no argument {n} to differentiate", f"argnums below {len(args)}", n)
+    made = list(args)
+    for n in numbers:
+        made[n] = _fresh(args[n])
+    return made, [made[n] for n in numbers]
+
+
+def _leaves(tree: Any) -> Iterator[Tensor]:
+    """The Tensors in nested lists, tuples and dicts, in order."""
+    if isinstance(tree, Tensor):
+        yield tree
+    elif isinstance(tree, (list, tuple, dict)):
+        for item in tree.values() if isinstance(tree, dict) else tree:
+            yield from _leaves(item)
+
+
+def _rebuilt(tree: Any, values: Iterator[Any]) -> Any:
+    """The same nest, with the next values in place of its Tensors."""
+    if isinstance(tree, dict):
+        return {k: _rebuilt(v, values) for k, v in tree.items()}
+    if isinstance(tree, (list, tuple)):
+        return type(tree)(_rebuilt(v, values) for v in tree)
+    return next(values)
+
+
+def _reaches_outside(out: Tensor, inputs: Sequence[Tensor], start: int) -> bool:
+    """Whether the result must stay differentiable, because it depends on tensors that somebody else may differentiate."""
+    if out.node is None or not local.mode.record:
+        return False
+    own = {x.node for x in inputs}
+    nodes = [out.node, *(p for n in collect([out.node]) for p in n.parents if p is not None)]
+    return any(n.time < start and n not in own for n in nodes)
+
+
+def _filled(
+    outs: Any, inputs: Sequence[Tensor], seeds: Any, create_graph: bool, retain_graph: bool = False
+) -> list[Tensor]:
+    """Gradients, with zeros for the inputs that do not matter."""
+    grads = _grad(outs, inputs, seeds, create_graph, retain_graph, allow_unused=True)
+    return [(x * 0).detach() if g is None else g for g, x in zip(grads, inputs)]
+
+
+def _stack(rows: list[Tensor]) -> Tensor:
+    from .ops.joining import stack
+
+    return stack(rows)

@@ -1,0 +1,1 @@
+"""The models that come with minigrad, a package each. Installed as `minigrad_models`."""

@@ -1,0 +1,28 @@
+"""Tests that take `device` run on the CPU and on the fake GPU. Those that need PyTorch or a real GPU are skipped where it is missing, and say so."""
+
+import importlib.util
+
+import fake_device  # noqa: F401  (it makes the devices "fake" and "fake:1" known)
+import pytest
+
+
+@pytest.fixture(params=["cpu", "fake"])
+def device(request: pytest.FixtureRequest) -> str:
+    """The name of a device: the CPU's, and that of the fake device, which is as strict as CuPy."""
+    return str(request.param)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("torch") and importlib.util.find_spec("torch") is None:
+        pytest.skip("PyTorch is not installed: pip install torch==2.13.0")
+    if item.get_closest_marker("gpu") and not _gpu_is_available():
+        pytest.skip("needs a CUDA card and CuPy: pip install 'minigrad[cuda12]'")
+
+
+def _gpu_is_available() -> bool:
+    """CuPy can be imported without a card, so importing it proves nothing."""
+    if importlib.util.find_spec("cupy") is None:
+        return False
+    import cupy
+
+    return bool(cupy.cuda.is_available())

@@ -1,0 +1,236 @@
+"""Convolution and pooling: PyTorch's numbers for every stride, padding, dilation and grouping, and refusals that name the shapes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from functional_oracle import assert_as_torch, normal
+
+import minigrad as mg
+from minigrad.engine.errors import ArgumentError, ShapeError
+from minigrad.ops.convolution import _fold, _unfold
+
+pytestmark = pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel")
+F = mg.nn.functional
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"stride": 2},
+        {"padding": 2},
+        {"dilation": 2},
+        {"stride": (3,), "padding": (1,), "dilation": 2},
+        {"padding": "same"},
+        {"padding": "same", "dilation": 3},
+        {"padding": "valid", "stride": 2},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("groups", [1, 2, 4])
+@pytest.mark.parametrize("kernel", [1, 2, 3])
+def test_conv1d_agrees_with_pytorch(kernel, groups, options):
+    assert_as_torch(
+        "conv1d", normal(2, 4, 9), normal(8, 4 // groups, kernel, seed=1), normal(8, seed=2), groups=groups, **options
+    )
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"stride": 2},
+        {"stride": (2, 1), "padding": (0, 2)},
+        {"dilation": (1, 2)},
+        {"stride": 3, "padding": 1, "dilation": 2},
+        {"padding": "same"},
+        {"padding": "same", "dilation": (2, 3)},
+        {"padding": "valid"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("kernel", [(1, 1), (3, 3), (2, 3)], ids=str)
+def test_conv2d_agrees_with_pytorch(kernel, groups, options):
+    assert_as_torch(
+        "conv2d",
+        normal(2, 4, 6, 7),
+        normal(6, 4 // groups, *kernel, seed=1),
+        normal(6, seed=2),
+        groups=groups,
+        **options,
+    )
+
+
+@pytest.mark.torch
+def test_an_image_without_a_batch_agrees_with_pytorch():
+    assert_as_torch("conv1d", normal(3, 6), normal(2, 3, 2, seed=1))
+    assert_as_torch("conv2d", normal(3, 5, 6), normal(2, 3, 2, 3, seed=1), normal(2, seed=2), padding=1)
+    assert_as_torch("max_pool2d", normal(3, 5, 6), kernel_size=2)
+    assert_as_torch("avg_pool2d", normal(3, 5, 6), kernel_size=2)
+
+
+POOLS = [
+    {"kernel_size": 2},
+    {"kernel_size": 3, "stride": 1},
+    {"kernel_size": (3, 2), "stride": (1, 2)},
+    {"kernel_size": 3, "stride": 2, "padding": 1},
+    {"kernel_size": (2, 4), "stride": 1, "padding": (1, 2)},
+]
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    "options",
+    [*POOLS, {"kernel_size": 2, "dilation": 2}, {"kernel_size": 2, "dilation": (1, 3), "padding": 1}],
+    ids=str,
+)
+def test_max_pool2d_agrees_with_pytorch(options):
+    assert_as_torch("max_pool2d", normal(2, 3, 6, 7), **options)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("count_include_pad", [True, False])
+@pytest.mark.parametrize("options", POOLS, ids=str)
+def test_avg_pool2d_agrees_with_pytorch(options, count_include_pad):
+    assert_as_torch("avg_pool2d", normal(2, 3, 6, 7), count_include_pad=count_include_pad, **options)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("options", POOLS, ids=str)
+def test_max_pool2d_of_ties_agrees_with_pytorch(options):
+    ties = np.random.default_rng(0).integers(-1, 2, (2, 3, 6, 7)).astype("float64")
+    assert_as_torch("max_pool2d", ties, **options)
+
+
+def test_the_first_of_equal_elements_gets_the_whole_gradient(device):
+    x = mg.ones(1, 1, 4, 4, device=device, requires_grad=True)
+    F.max_pool2d(x, 2).sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy()[0, 0], [[1, 0, 1, 0], [0, 0, 0, 0], [1, 0, 1, 0], [0, 0, 0, 0]])
+
+
+def test_padding_never_wins_in_max_pool2d():
+    low = mg.full((1, 1, 2, 2), -math.inf, requires_grad=True)
+    pooled = F.max_pool2d(low, 2, padding=1)
+    assert (pooled.numpy() == -math.inf).all()
+    pooled.backward(mg.ones(1, 1, 2, 2))
+    np.testing.assert_array_equal(low.grad.numpy(), np.ones((1, 1, 2, 2)))
+    assert (F.max_pool2d(mg.full((1, 1, 2, 2), -5), 2, padding=1).numpy() == -5).all()
+
+
+def test_nan_goes_through_max_pool2d():
+    image = np.arange(16.0).reshape(1, 1, 4, 4)
+    image[0, 0, 0, 0] = math.nan
+    pooled = F.max_pool2d(image, 2).numpy()[0, 0]
+    assert math.isnan(pooled[0, 0]) and pooled[1, 1] == 15
+
+
+def test_pooling_with_padding_is_not_stopped_by_debug(device):
+    x = mg.tensor(normal(1, 2, 5, 5), device=device, requires_grad=True)
+    with mg.debug():
+        F.max_pool2d(x, 3, padding=1).sum().backward()
+    assert np.isfinite(x.grad.numpy()).all()
+
+
+@pytest.mark.parametrize(
+    ("shape", "kernel", "stride", "dilation"),
+    [
+        ((2, 9), (3,), (2,), (1,)),
+        ((2, 3, 7, 8), (2, 3), (1, 2), (2, 1)),
+        ((2, 5, 5), (5, 5), (1, 1), (1, 1)),
+    ],
+    ids=str,
+)
+def test_fold_is_the_adjoint_of_unfold(shape, kernel, stride, dilation):
+    x = normal(*shape)
+    windows = _unfold(x, kernel=kernel, stride=stride, dilation=dilation)
+    weights = normal(*windows.shape, seed=1)
+    back = _fold(weights, sizes=shape[-len(kernel) :], stride=stride, dilation=dilation)
+    assert math.isclose((windows * weights).sum(), (x * back).sum(), rel_tol=1e-12)
+
+
+def test_the_windows_are_those_of_sliding_window_view():
+    x = normal(3, 2, 7, 8)
+    expected = np.lib.stride_tricks.sliding_window_view(x, (2, 3), axis=(2, 3))[:, :, ::2]  # (A, B, out, out, k, k)
+    np.testing.assert_array_equal(
+        _unfold(x, kernel=(2, 3), stride=(2, 1), dilation=(1, 1)), expected.transpose(0, 4, 5, 1, 2, 3)
+    )
+
+
+def test_a_write_into_the_input_after_a_convolution_is_noticed_or_harmless():
+    x = mg.tensor(normal(1, 1, 3, 3))
+    weight = mg.tensor(normal(1, 1, 1, 1, seed=1), requires_grad=True)
+    before = x.numpy().sum()
+    out = F.conv2d(x, weight).sum()
+    x[...] = 0
+    out.backward()
+    assert math.isclose(weight.grad.item(), before, rel_tol=1e-12)
+
+
+def test_convolution_on_a_device_stays_there_in_float32(device):
+    x = mg.tensor(normal(2, 3, 5, 5), dtype="float32", device=device, requires_grad=True)
+    weight = mg.tensor(normal(4, 3, 3, 3), dtype="float32", device=device, requires_grad=True)
+    for y in (
+        F.conv2d(x, weight, padding="same"),
+        F.max_pool2d(x, 3, 2, 1),
+        F.avg_pool2d(x, 3, 2, 1, count_include_pad=False),
+    ):
+        y.sum().backward()
+        assert (y.device, y.dtype, x.grad.device, x.grad.dtype) == (device, np.float32, device, np.float32)
+
+
+@pytest.mark.parametrize(
+    ("x", "weight", "options", "expected"),
+    [
+        ((2, 3, 8), (4, 5, 3), {}, r"5 channels(?s:.*)3 in input \(2, 3, 8\)"),
+        ((2, 4, 8), (4, 4, 3), {"groups": 2}, r"8 channels(?s:.*)4 in input"),
+        ((2, 3, 8, 8), (4, 3, 3), {}, r"\(batch, channels, length\)(?s:.*)\(2, 3, 8, 8\)"),
+        ((2, 3, 8), (4, 3), {}, r"weight(?s:.*)\(4, 3\)"),
+        ((2, 3, 2), (4, 3, 3), {}, r"kernel is larger(?s:.*)\(3,\)(?s:.*)\(2,\)"),
+        ((2, 3, 4), (4, 3, 3), {"dilation": 2}, r"kernel is larger(?s:.*)\(5,\)"),
+    ],
+)
+def test_shapes_that_do_not_fit_are_named(x, weight, options, expected):
+    with pytest.raises(ShapeError, match="conv1d(?s:.*)" + expected):
+        F.conv1d(mg.zeros(*x), mg.zeros(*weight), **options)
+
+
+def test_a_bias_that_does_not_fit_is_refused():
+    with pytest.raises(ShapeError, match=r"bias(?s:.*)\(4,\)(?s:.*)\(3,\)"):
+        F.conv2d(mg.zeros(1, 3, 5, 5), mg.zeros(4, 3, 3, 3), mg.zeros(3))
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"padding": "sane"}, "did you mean 'same'"),
+        ({"padding": "same", "stride": 2}, "needs stride 1"),
+        ({"groups": 2}, "groups=2"),
+        ({"groups": 0}, "groups=0"),
+        ({"stride": 0}, "stride"),
+        ({"stride": (1, 1, 1)}, "stride"),
+        ({"padding": -1}, "padding"),
+        ({"dilation": 1.5}, "dilation"),
+    ],
+)
+def test_bad_options_are_refused_by_name(options, expected):
+    with pytest.raises(ArgumentError, match="conv2d(?s:.*)" + expected):
+        F.conv2d(mg.zeros(1, 3, 5, 5), mg.zeros(4, 3, 3, 3), **options)
+
+
+@pytest.mark.parametrize("name", ["max_pool2d", "avg_pool2d"])
+def test_pooling_refuses_what_does_not_fit(name):
+    pool = getattr(F, name)
+    with pytest.raises(ShapeError, match=r"axes(?s:.*)\(4, 4\)"):
+        pool(mg.zeros(4, 4), 2)
+    with pytest.raises(ShapeError, match="kernel is larger"):
+        pool(mg.zeros(1, 1, 2, 2), 3)
+    with pytest.raises(ArgumentError, match="half the kernel"):
+        pool(mg.zeros(1, 1, 4, 4), 2, padding=2)
+    with pytest.raises(ArgumentError, match="kernel_size"):
+        pool(mg.zeros(1, 1, 4, 4), 0)

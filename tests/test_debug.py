@@ -1,0 +1,174 @@
+"""`mg.debug()` stops at the first NaN or infinity and says where it came from; outside, nothing is checked."""
+
+import inspect
+import re
+import warnings
+
+import numpy as np
+import pytest
+
+import minigrad as mg
+from minigrad.engine.errors import GradientError, NonFiniteError
+from minigrad.engine.modes import switch
+
+
+@pytest.fixture(autouse=True)
+def no_warnings():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        yield
+
+
+def leaf(values):
+    return mg.tensor(np.asarray(values, "float64"), requires_grad=True)
+
+
+def this_line(offset=0):
+    frame = inspect.currentframe().f_back
+    return rf"{re.escape(frame.f_code.co_filename)}:{frame.f_lineno + offset}\b"
+
+
+def test_the_first_nan_forward_is_named_with_op_module_and_line():
+    x = leaf([1.0, -1.0, 0.5])
+    with mg.debug(), switch(scope="encoder.norm"):
+        line = this_line(+2)
+        with pytest.raises(NonFiniteError) as caught:
+            x.sqrt()
+    text = str(caught.value)
+    assert text.startswith("encoder.norm: sqrt ")
+    assert re.search(line, text)
+    assert "1 NaN and 0 infinite of 3" in text and "(3,) float64" in text
+
+
+def test_an_infinity_is_told_from_a_nan():
+    with mg.debug(), pytest.raises(NonFiniteError, match="log .*\n.*0 NaN and 2 infinite of 3"):
+        leaf([0.0, 1.0, 0.0]).log()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: x / 0.0,
+        lambda x: x + np.inf,
+        lambda x: np.inf - x,
+        lambda x: x @ mg.tensor([np.inf, 1.0]),
+        lambda x: mg.log(x * 0),
+        lambda x: x.std() / 0,
+        lambda x: mg.stack([x, x * np.nan]),
+        lambda x: mg.split(x * 1e308 * 1e308, 2)[0],
+    ],
+    ids=["divide", "add", "reflected", "matmul", "function", "0-d", "stack", "several outputs"],
+)
+def test_every_way_of_calling_an_op_is_watched(make):
+    with mg.debug(), pytest.raises(NonFiniteError, match=re.escape(f"({make.__code__.co_filename}:")):
+        make(leaf([1.0, 2.0]))
+
+
+def test_constants_are_watched_too_and_integers_are_left_alone():
+    with mg.debug():
+        with pytest.raises(NonFiniteError, match="divide"):
+            mg.tensor([1.0]) / mg.tensor([0.0])
+        assert (mg.tensor([1, 2]) * 3).tolist() == [3, 6]
+        assert (mg.tensor([1.0]) > 0).tolist() == [True]
+
+
+def test_no_grad_does_not_switch_the_watch_off():
+    with mg.debug(), mg.no_grad(), pytest.raises(NonFiniteError, match="log"):
+        leaf([0.0]).log()
+
+
+def test_the_first_nan_backward_is_named_with_op_module_and_the_line_of_its_forward():
+    x = leaf([0.0, 4.0])
+    with mg.debug():
+        with switch(scope="head"):
+            line = this_line(+1)
+            root = x.sqrt()
+        loss = (root * 2).sum()
+        with pytest.raises(NonFiniteError) as caught:
+            loss.backward()
+    text = str(caught.value)
+    assert text.startswith("head: sqrt ") and "backward" in text
+    assert re.search(line, text)
+    assert "0 NaN and 1 infinite of 2" in text
+    assert x.grad is None
+
+
+def test_a_nan_that_only_the_backward_makes_is_found():
+    x = leaf([0.0, 1.0])
+    with mg.debug(), pytest.raises(NonFiniteError, match="norm|sqrt|divide|multiply"):
+        (x * x).sqrt().sum().backward()  # 0 / 0 in the derivative at 0
+
+
+def test_a_second_derivative_is_watched():
+    x = leaf([0.0])
+    with mg.debug():
+        (first,) = mg.autograd.grad((x**1.5).sum(), x, create_graph=True)
+        with pytest.raises(NonFiniteError):
+            mg.autograd.grad(first.sum(), x)
+
+
+def test_nothing_is_reported_outside():
+    x = leaf([0.0, -1.0])
+    y = x.log()
+    y.sum().backward()
+    assert np.isneginf(y.numpy()[0]) and np.isnan(y.numpy()[1])
+    assert np.isinf(x.grad.numpy()[0])
+    assert y.node.line is None
+
+
+def test_the_watch_ends_with_the_block_also_after_an_error():
+    with pytest.raises(NonFiniteError), mg.debug():
+        leaf([0.0]).log()
+    assert np.isneginf(leaf([0.0]).log().numpy()).all()
+
+
+def test_debug_decorates_a_function():
+    @mg.debug()
+    def logarithm(x):
+        return x.log()
+
+    assert logarithm(leaf([1.0])).item() == 0.0
+    with pytest.raises(NonFiniteError, match=r"log \(.*test_debug\.py"):
+        logarithm(leaf([0.0]))
+
+
+def test_results_are_the_same_with_and_without():
+    def run():
+        x = leaf([[0.5, 1.0], [2.0, 3.0]])
+        a, b = mg.split(x @ x.T, 2)
+        loss = (a.exp() / b.exp()).sum() + x[0, 1] * x.std()
+        loss.backward()
+        return loss.item(), x.grad.numpy()
+
+    value, grad = run()
+    with mg.debug():
+        watched, watched_grad = run()
+    assert value == watched
+    np.testing.assert_array_equal(grad, watched_grad)
+
+
+def test_an_overwritten_value_is_reported_with_the_line_that_needs_it():
+    x = leaf([1.0, 2.0])
+    with mg.debug():
+        with switch(scope="block"):
+            line = this_line(+1)
+            y = x.exp()
+        with mg.no_grad():
+            y[0] = 5.0
+        with pytest.raises(GradientError) as caught:
+            y.sum().backward()
+    text = str(caught.value)
+    assert text.startswith("block: exp ") and "overwritten" in text
+    assert re.search(line, text)
+
+
+def test_a_freed_graph_is_reported_with_its_line():
+    x = leaf([1.0])
+    with mg.debug():
+        line = this_line(+1)
+        y = x.exp()
+        y.sum().backward()
+    with pytest.raises(GradientError) as caught:
+        (y * 2).sum().backward()
+    assert "exp" in str(caught.value) and "freed" in str(caught.value)
+    assert re.search(line, str(caught.value))

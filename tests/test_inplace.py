@@ -1,0 +1,434 @@
+"""Writing in place: differentiable where it is recorded, and refused wherever a gradient would come out wrong."""
+
+import operator
+
+import numpy as np
+import pytest
+from samples import SAMPLES
+
+import minigrad as mg
+from minigrad.engine.errors import GradientError, MinigradError
+from minigrad.engine.graph import sweep
+from minigrad.engine.op import OPS
+from minigrad.engine.tensor import Tensor
+from minigrad.engine.writes import writes
+
+INDICES = {
+    "int": 1,
+    "negative": -1,
+    "slice": slice(1, 3),
+    "step": slice(None, None, -2),
+    "ellipsis": (..., 1),
+    "newaxis": (slice(None), None, 2),
+    "pair": (2, 3),
+    "all": slice(None),
+    "empty slice": slice(3, 1),
+    "list": [2, 0],
+    "array": np.array([[0, 2], [1, 1]]),
+    "repeated": [1, 1, 0],
+    "two arrays": ([0, 2], [3, 1]),
+    "array and slice": (slice(None), [0, 3]),
+    "separated arrays": ([0, 2], slice(0, 1), [1, 1]),
+    "mask": np.arange(12).reshape(3, 4) % 3 == 0,
+    "row mask": np.array([True, False, True]),
+    "mask and int": (np.array([True, False, True]), 2),
+    "nothing": np.zeros((3, 4), bool),
+    "tensor": mg.tensor([0, 2]),
+    "mask tensor": mg.tensor([False, True, True]),
+}
+OPERATORS = {"+=": "add", "-=": "sub", "*=": "mul", "/=": "truediv", "**=": "pow", "%=": "mod", "//=": "floordiv"}
+
+
+def leaf(*shape, seed=0):
+    return mg.tensor(np.random.default_rng(seed).uniform(0.5, 2.0, shape), requires_grad=True)
+
+
+def raw(index):
+    return index.numpy() if isinstance(index, Tensor) else index
+
+
+def expected_gradients(shape, index, value_shape, weights):
+    """By counting: each place of the result holds either its old element or the last value written there."""
+    owner = np.full(shape, -1)
+    target = owner[index].shape
+    owner[index] = np.arange(int(np.prod(target))).reshape(target)
+    of_values = np.zeros(int(np.prod(target)))
+    np.add.at(of_values, owner[owner >= 0], weights[owner >= 0])
+    of_values = of_values.reshape(target)
+    extra = of_values.ndim - len(value_shape)
+    of_values = of_values.sum(axis=tuple(range(extra)))
+    stretched = tuple(i for i, n in enumerate(value_shape) if n == 1 and of_values.shape[i] != 1)
+    return np.where(owner >= 0, 0, weights), of_values.sum(axis=stretched, keepdims=True)
+
+
+@pytest.mark.parametrize("kind", INDICES)
+@pytest.mark.parametrize("form", ["whole", "row of ones", "number"])
+def test_writing_is_differentiable_with_every_kind_of_index(kind, form):
+    index = INDICES[kind]
+    shape = (3, 4, 2) if kind == "separated arrays" else (3, 4)
+    target = np.empty(shape)[raw(index)].shape
+    value_shape = {"whole": target, "row of ones": (1,) * (len(target) > 0) + target[1:], "number": ()}[form]
+    x, value, weights = leaf(*shape), leaf(*value_shape, seed=1), np.random.default_rng(2).normal(size=shape)
+    y = x.clone()
+    y[index] = value
+    by_hand = x.numpy().copy()
+    by_hand[raw(index)] = value.numpy()
+    np.testing.assert_array_equal(y.numpy(), by_hand)
+    (y * weights).sum().backward()
+    of_x, of_value = expected_gradients(shape, raw(index), value_shape, weights)
+    np.testing.assert_allclose(x.grad.numpy(), of_x, rtol=1e-12)
+    np.testing.assert_allclose(value.grad.numpy(), of_value, rtol=1e-12, atol=1e-14)
+
+
+def test_a_constant_that_receives_a_value_joins_the_graph():
+    buffer, value = mg.zeros(4, dtype="float64"), leaf(2)
+    buffer[1:3] = value
+    assert buffer.requires_grad
+    (buffer * mg.tensor([1.0, 2.0, 3.0, 4.0])).sum().backward()
+    np.testing.assert_array_equal(value.grad.numpy(), [2, 3])
+
+
+def test_writes_follow_one_another():
+    x = leaf(3)
+    y = x * 2
+    for i in range(3):
+        y[i] = y[i - 1].clone() * x[i]
+    y.sum().backward()
+    a, b, c = x.numpy()  # the sum is 2ac + 2abc + 2abc²
+    expected = [2 * c + 2 * b * c + 2 * b * c * c, 2 * a * c + 2 * a * c * c, 2 * a + 2 * a * b + 4 * a * b * c]
+    np.testing.assert_allclose(x.grad.numpy(), expected, rtol=1e-12)
+
+
+def test_writing_part_of_itself_uses_the_old_values():
+    x = leaf(4)
+    y = x * 1
+    y[1:] = y[:-1]
+    np.testing.assert_array_equal(y.numpy(), x.numpy()[[0, 0, 1, 2]])
+    (y * np.arange(4.0)).sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy(), [0 + 1, 2, 3, 0])
+
+
+@pytest.mark.parametrize("symbol", OPERATORS)
+@pytest.mark.parametrize("other", ["tensor", "row", "number", "array"])
+def test_operators_in_place_equal_the_plain_ones(symbol, other):
+    value = {"tensor": leaf(2, 3, seed=1), "row": leaf(3, seed=1), "number": 1.5, "array": np.full((2, 3), 1.25)}[other]
+    x, twin = leaf(2, 3), leaf(2, 3)
+    y = x * 3
+    changed = getattr(operator, "i" + OPERATORS[symbol])(y, value)
+    plain = getattr(operator, OPERATORS[symbol])(twin * 3, value)
+    assert changed is y
+    np.testing.assert_array_equal(y.numpy(), plain.numpy())
+    if not plain.requires_grad:
+        assert symbol == "//=" and not y.requires_grad
+        return
+    (y * y).sum().backward()
+    of_value = value.grad if isinstance(value, Tensor) else None
+    if of_value is not None:
+        value.grad = None
+    (plain * plain).sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), twin.grad.numpy(), rtol=1e-12)
+    if of_value is not None:
+        np.testing.assert_allclose(of_value.numpy(), value.grad.numpy(), rtol=1e-12)
+
+
+def test_a_value_times_itself_and_a_matrix_product_work_in_place():
+    x = leaf(3)
+    y = x * 1
+    y *= y
+    y.sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), 2 * x.numpy(), rtol=1e-12)
+    z = x.reshape(1, 3) * 1
+    z @= mg.eye(3, dtype="float64") * 5
+    z.sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), 2 * x.numpy() + 5, rtol=1e-12)
+
+
+def node_of(result):
+    node = (result[0] if isinstance(result, tuple) else result).node
+    return node.parents[0] if node.plan.picks is not None else node
+
+
+def recorded_call(name):
+    """One recorded call of an op on its first differentiable sample: its arguments, which are results themselves, and its results."""
+    sample = next((s for s in SAMPLES.get(name, ()) if s.gradient and s.leaves), None)
+    if sample is None or not OPS[name].mask:
+        return None
+    inputs = [mg.tensor(np.asarray(a, "float64"), requires_grad=True) * 1 for a in sample.leaves]
+    arguments = []
+
+    def call(*args, **kwargs):
+        arguments.extend(args[0] if OPS[name].signature.variadic else args)
+        return OPS[name](*args, **kwargs)
+
+    result = sample.call(call, inputs)
+    results = result if isinstance(result, tuple) else (result,)
+    return (arguments, results) if any(r.requires_grad for r in results) else None
+
+
+def saved_tensors(name, arguments, results):
+    """The Tensors whose memory the op keeps for its backward, by the name that its rules use."""
+    op, found = OPS[name], []
+    for saved in node_of(results).plan.names:
+        if saved == "out":
+            found += [("out", r) for r in results]
+        elif saved in op.signature.inputs:
+            some = arguments if op.signature.variadic else [arguments[op.signature.inputs.index(saved)]]
+            found += [(saved, a) for a in some if isinstance(a, Tensor)]
+    return found
+
+
+WALKED = sorted(name for name in OPS if OPS[name].mask and recorded_call(name))
+
+
+def test_the_walk_covers_the_registry():
+    missing = {name for name in OPS if OPS[name].mask} - set(WALKED)
+    assert missing <= {"_recompute", "to_device"}, f"no sample for {missing}"
+
+
+@pytest.mark.parametrize("name", WALKED)
+def test_overwriting_a_saved_value_makes_the_backward_refuse_by_name(name):
+    count = len(saved_tensors(name, *recorded_call(name)))
+    for k in range(count):
+        arguments, results = recorded_call(name)
+        saved, victim = saved_tensors(name, arguments, results)[k]
+        seeds = [(r, np.ones(r.shape)) for r in results if r.requires_grad]
+        with mg.no_grad():
+            victim[...] = 0
+        for result, seed in seeds:
+            with pytest.raises(GradientError, match=rf"{name}.*{saved}.*overwritten(.|\n)*clone"):
+                result.backward(seed)
+
+
+def unneeded_inputs(name, arguments, results):
+    """The arguments whose memory no rule will look at."""
+    needed = [t.data for _, t in saved_tensors(name, arguments, results)]
+    return [
+        t
+        for t in arguments
+        if isinstance(t, Tensor) and t.requires_grad and not any(np.shares_memory(t.data, s) for s in needed)
+    ]
+
+
+@pytest.mark.parametrize("name", [name for name in WALKED if unneeded_inputs(name, *recorded_call(name))])
+def test_overwriting_what_no_rule_needs_leaves_the_gradients_alone(name):
+    arguments, results = recorded_call(name)
+    inputs = [t.node for t in arguments if isinstance(t, Tensor) and t.requires_grad]
+    seeds = [(r, np.random.default_rng(0).normal(size=r.shape)) for r in results if r.requires_grad]
+    wanted = gradients(inputs, seeds)
+    with mg.no_grad():
+        for t in unneeded_inputs(name, arguments, results):
+            t[...] = 0
+    for ours, theirs in zip(gradients(inputs, seeds), wanted):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def gradients(nodes, seeds):
+    swept = sweep([(r.node, s) for r, s in seeds], targets=set(nodes), retain_graph=True)
+    return [np.array(swept[n]) for n in nodes if n in swept]
+
+
+def test_a_recorded_write_into_a_saved_value_is_refused_too():
+    x = leaf(3)
+    y = x * 1
+    z = (y * y).sum()
+    y[0] = 5.0
+    with pytest.raises(GradientError, match="multiply.*overwritten"):
+        z.backward()
+    y.sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy(), [0, 1, 1])
+
+
+def test_a_refused_backward_changes_nothing():
+    x = leaf(3)
+    y = x * 1
+    first, second = (y.exp() * x).sum(), (y + x).sum()
+    with mg.no_grad():
+        x[0] = 7.0
+    with pytest.raises(GradientError, match="overwritten"):
+        first.backward()
+    assert x.grad is None
+    second.backward()
+    np.testing.assert_array_equal(x.grad.numpy(), [2, 2, 2])
+
+
+def test_writes_through_a_view_are_seen_by_the_whole():
+    x = leaf(2, 3)
+    y = x * 1
+    z = (y * y).sum()
+    with mg.no_grad():
+        y[0][1] = 9.0
+    with pytest.raises(GradientError, match="overwritten"):
+        z.backward()
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda y: y[0],
+        lambda y: y.reshape(6),
+        lambda y: y.T,
+        lambda y: y[:, 1:],
+        lambda y: mg.split(y, 2)[1],
+        lambda y: mg.unstack(y)[0],
+    ],
+)
+def test_a_tensor_whose_view_was_written_with_a_gradient_refuses_to_be_used(view):
+    x, value = leaf(2, 3), leaf(1, seed=1)
+    y = x * 1
+    part = view(y)
+    part[...] = value
+    part.sum().backward()
+    assert value.grad.item() == part.size
+    for use in (lambda: y * 2, lambda: y.sum(), lambda: mg.concatenate([y, y]), lambda: y[0] + 1, lambda: y.clone()):
+        with pytest.raises(GradientError, match="clone"):
+            use()
+
+
+@pytest.mark.parametrize("view", [lambda y: y[0], lambda y: y.reshape(6), lambda y: y.T])
+def test_a_view_taken_before_a_recorded_write_refuses_to_be_used(view):
+    x, value = leaf(2, 3), leaf(2, 3, seed=1)
+    y = x * 1
+    part = view(y)
+    y[...] = value
+    with pytest.raises(GradientError, match="clone"):
+        part.sum()
+    view(y).sum().backward()
+    assert value.grad.numpy().sum() == part.size
+
+
+def test_a_stale_view_refuses_to_be_the_root():
+    x = leaf(2)
+    y = x * 1
+    first = y[:1]
+    y[0] = leaf(seed=1)
+    with pytest.raises(GradientError, match="written to in place"):
+        first.backward(np.ones(1))
+    assert x.grad is None
+
+
+def test_a_stale_view_refuses_to_be_written_from_or_into():
+    x = leaf(4)
+    y = x * 1
+    stale = y[:2]
+    y[0] = leaf(seed=1)
+    with pytest.raises(GradientError):
+        stale[0] = leaf(seed=2)
+    other = leaf(2) * 1
+    with pytest.raises(GradientError):
+        other[...] = stale
+    with pytest.raises(GradientError):
+        other += stale
+
+
+def test_a_constant_whose_view_received_a_gradient_refuses_to_be_used():
+    buffer, value = mg.zeros(4, dtype="float64"), leaf(2)
+    buffer[:2][...] = 1.0
+    part = buffer[:2]
+    part[...] = value
+    with pytest.raises(GradientError, match="clone"):
+        buffer.sum()
+
+
+def test_detach_taken_after_a_recorded_write_is_a_constant_of_its_own():
+    x = leaf(3)
+    y = x * 1
+    y[0] = leaf(seed=1)
+    constant = y.detach()
+    (constant * x).sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy(), constant.numpy())
+
+
+def test_a_leaf_is_written_inside_no_grad_only():
+    w = leaf(3)
+    before = w.numpy().copy()
+    for write in (
+        lambda: operator.setitem(w, 0, 1.0),
+        lambda: operator.iadd(w, 1),
+        lambda: operator.setitem(w, slice(None), leaf(3, seed=1)),
+    ):
+        with pytest.raises(GradientError, match=r"leaf(.|\n)*no_grad"):
+            write()
+    np.testing.assert_array_equal(w.numpy(), before)
+    with mg.no_grad():
+        w -= 0.5
+    np.testing.assert_array_equal(w.numpy(), before - 0.5)
+    assert w.is_leaf and w.requires_grad
+
+
+def test_an_optimiser_writes_between_steps():
+    w = leaf(3)
+    for _ in range(3):
+        before = w.numpy().copy()
+        w.grad = None
+        (w * w).sum().backward()
+        np.testing.assert_array_equal(w.grad.numpy(), 2 * before)
+        with mg.no_grad():
+            w -= 0.1 * w.grad
+        np.testing.assert_array_equal(w.numpy(), before - 0.1 * (2 * before))
+
+
+def test_numpys_out_argument_counts_as_a_write():
+    x = leaf(3)
+    y = (x * 1).detach()
+    z = (x * y).sum()
+    np.add(y, 1.0, out=y)
+    with pytest.raises(GradientError, match="overwritten"):
+        z.backward()
+
+
+def test_arrays_beside_tensors_are_copied_and_may_change():
+    x, array = leaf(3), np.array([1.0, 2.0, 3.0])
+    z = (x * array).sum()
+    array[:] = 0
+    z.backward()
+    np.testing.assert_array_equal(x.grad.numpy(), [1, 2, 3])
+
+
+def test_index_arrays_are_copied_and_may_change():
+    x, places = leaf(3), np.array([0, 2])
+    z = x[places].sum()
+    places[:] = 1
+    z.backward()
+    np.testing.assert_array_equal(x.grad.numpy(), [1, 0, 1])
+
+
+def test_a_refused_write_leaves_data_and_graph_as_they_were():
+    x = leaf(2, 3)
+    y = x * 2
+    before, node = y.numpy().copy(), y.node
+    for write in (
+        lambda: operator.setitem(y, 5, 1.0),
+        lambda: operator.setitem(y, 0, np.ones(4)),
+        lambda: operator.setitem(y, [0, 9], 1.0),
+        lambda: operator.setitem(y, 0, "text"),
+        lambda: operator.iadd(y, np.ones((2, 2, 3))),
+        lambda: operator.iadd(y, np.ones(4)),
+        lambda: operator.iadd(y, 1j),
+    ):
+        with pytest.raises(MinigradError):
+            write()
+        np.testing.assert_array_equal(y.numpy(), before)
+        assert y.node is node
+    (y * y).sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), 8 * x.numpy(), rtol=1e-12)
+
+
+def test_read_only_memory_is_not_written():
+    y = mg.broadcast_to(leaf(3), (2, 3))
+    with pytest.raises(GradientError, match=r"read-only(.|\n)*clone"):
+        y[0] = 1.0
+    with pytest.raises(GradientError, match=r"read-only(.|\n)*clone"):
+        y += 1.0
+
+
+def test_the_record_of_writes_dies_with_the_memory():
+    entries, recorded = len(writes._by_owner), len(writes.recorded)
+    x = leaf(3)
+    kept = [x * i for i in range(20)]
+    for y in kept:
+        y[0] = 1.0
+        with mg.no_grad():
+            y[1] = 2.0
+    assert len(writes._by_owner) == entries + 20 and len(writes.recorded) == recorded + 20
+    del kept, y
+    assert len(writes._by_owner) == entries and len(writes.recorded) == recorded
