@@ -204,7 +204,7 @@ def recompute(f: Callable[..., Any]) -> Callable[..., Any]:
     return lean
 
 
-@op(outputs=True)
+@op(several=True)
 def _recompute(xp: Any, *inputs: Any, run: Any) -> Any:
     """Stands in the graph for everything that a recomputed function did."""
     raise NotImplementedError("recompute builds its node itself")

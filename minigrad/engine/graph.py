@@ -161,12 +161,16 @@ def sweep(
         _accumulate(grads, node, g)
     previous = local.mode
     local.mode = Mode(create_graph, previous.debug, previous.scope)
+    keep = retain_graph or create_graph
     try:
-        results = _run(order, grads, targets, useful, create_graph, retain_graph, quiet)
+        results = _run(order, grads, targets, useful, create_graph, keep or previous.debug, quiet)
         for node, g in grads.items():  # what is left are the leaves
             results[node] = _run_hooks(node, g, create_graph) if node.hooks and not quiet else g
     finally:
         local.mode = previous
+    if previous.debug and not keep:  # only now, so that a sweep that was stopped can be looked into
+        for node in order:
+            node.saved = None
     return results
 
 
@@ -177,7 +181,7 @@ def _run(
     targets: set[Node] | None,
     useful: set[Node] | None,
     create_graph: bool,
-    retain_graph: bool,
+    keep: bool,
     quiet: bool,
 ) -> dict[Node, Any]:
     """Run the rules of each node in turn. `grads` is used up but for the leaves; targets and retained nodes are returned."""
@@ -196,7 +200,7 @@ def _run(
             continue  # nothing beyond is wanted, so its saved values stay
         plan, parents = node.plan, node.parents
         saved = plan.as_tensors(node) if create_graph else node.saved
-        if not (retain_graph or create_graph):
+        if not keep:
             node.saved = None
         if plain and plan.simple and type(g) is np.ndarray:  # the usual case, without a call for each edge
             for i, rule, pick in plan.rules:
@@ -211,11 +215,7 @@ def _run(
         else:
             if plan.op.several:
                 g = _fill(g, node, create_graph)
-            with (
-                nullcontext()
-                if create_graph
-                else on_device_of(next(x for x in g if x is not None) if plan.op.several else g)
-            ):
+            with nullcontext() if create_graph else on_device_of(_some(g)):
                 _propagate(grads, node, g, saved, useful)
     return results
 
@@ -277,11 +277,16 @@ def _accumulate_output(grads: dict[Node, Any], node: Node, index: int, g: Any) -
     parts[index] = g if parts[index] is None else _add(parts[index], g)
 
 
+def _some(g: Any) -> Any:
+    """A gradient, or one of the gradients of a node with several outputs."""
+    return next(part for part in g if part is not None) if isinstance(g, (tuple, list)) else g
+
+
 def _fill(parts: list[Any], node: Node, create_graph: bool) -> tuple[Any, ...]:
     """Zeros stand in for the outputs that nobody used; outputs that are not floating have no gradient."""
     from .tensor import wrap
 
-    some = next(part for part in parts if part is not None)
+    some = _some(parts)
     array = some.data if create_graph else np.asarray(some) if isinstance(some, np.generic) else some
     backend = backend_of(array)
     for i, (part, shape, dtype) in enumerate(zip(parts, node.shape, node.dtype)):
@@ -294,22 +299,22 @@ def _fill(parts: list[Any], node: Node, create_graph: bool) -> tuple[Any, ...]:
 def _run_hooks(node: Node, g: Any, create_graph: bool) -> Any:
     from .tensor import Tensor, wrap
 
-    for hook in list(node.hooks.values()):  # type: ignore[union-attr]
-        result = hook(g if create_graph else wrap(g))
-        if result is not None:
-            device = g.device if create_graph else wrap(g).device
-            if not isinstance(result, Tensor) or (result.shape, result.dtype, result.device) != (
-                node.shape,
-                node.dtype,
-                device,
-            ):
-                raise GradientError(
-                    "a hook must return None or a gradient like the one it got",
-                    f"a Tensor, {node.shape} {node.dtype}, on device {device}",
-                    describe(result) + (f" on device {result.device}" if isinstance(result, Tensor) else ""),
-                )
-            g = result if create_graph else result.data
-    return g
+    given = g if create_graph else wrap(np.asarray(g) if isinstance(g, np.generic) else g)
+    for hook in list((node.hooks or {}).values()):
+        result = hook(given)
+        if result is None:
+            continue
+        alike = isinstance(result, Tensor) and (result.shape, result.dtype, result.device) == (
+            (given.shape, given.dtype, given.device)
+        )
+        if not alike:
+            raise GradientError(
+                "a hook must return None or a gradient like the one it got",
+                f"a Tensor, {describe(given)}, on device {given.device}",
+                describe(result) + (f" on device {result.device}" if isinstance(result, Tensor) else ""),
+            )
+        given = result
+    return given if create_graph else given.data
 
 
 def _check_gradient(g: Any, node: Node) -> None:

@@ -39,7 +39,7 @@ from .errors import (
 from .graph import Node, is_finite, summary
 from .lanes import binary_lane, unary_lane
 from .modes import local
-from .plan import Plan, Signature, names_of
+from .plan import STAND_INS, Plan, Signature, names_of
 from .tensor import Tensor, wrap
 from .writes import writes
 
@@ -47,25 +47,20 @@ OPS: dict[str, Op] = {}
 COMPOSITES: dict[str, Composite] = {}
 ndarray = np.ndarray
 _SCALARS = (bool, int, float, complex, np.generic, type(None))
-EXPLAINED = (
-    ValueError,
-    TypeError,
-    IndexError,
-    OverflowError,
-    AttributeError,
-)  # what an array library raises on input that does not fit
+# What an array library raises on input that does not fit.
+EXPLAINED = (ValueError, TypeError, IndexError, OverflowError, AttributeError)
 _RAW = frozenset((ndarray, float, int, bool, np.float32, np.float64, type(None)))
 
 
 class Op:
-    """An operation: a forward function and the rules of its derivative."""
+    """An operation: a forward function and the rules of its derivative.
+
+    `elementwise` says that its inputs broadcast, `several` that it returns a tuple of arrays, and `expects`
+    is what an error tells about the input it takes.
+    """
 
     def __init__(
-        self,
-        forward: Callable[..., Any],
-        elementwise: bool = False,
-        outputs: int | None = None,
-        expects: str | None = None,
+        self, forward: Callable[..., Any], elementwise: bool = False, several: bool = False, expects: str | None = None
     ):
         self.name = forward.__name__.rstrip("_")
         self.__name__ = self.name
@@ -76,12 +71,10 @@ class Op:
         self.arity = -1 if self.signature.variadic else len(self.signature.inputs)
         self.attributes = self.signature.defaults.keys()
         self.elementwise = elementwise
-        self.several = outputs is not None
+        self.several = several
         self.expects = expects
         self.explain: Callable[..., tuple[str, str] | MinigradError | None] | None = None
-        self.own = (
-            forward.__module__.partition(".")[0] == "minigrad"
-        )  # a user's own op keeps the traceback of its forward
+        self.own = forward.__module__.partition(".")[0] == "minigrad"  # a user's op keeps the traceback of its forward
         self.rules: dict[str, Callable[..., Any]] = {}
         self.joint: Callable[..., Any] | None = None
         self.mask = 0  # which inputs have a rule, as bits
@@ -95,12 +88,8 @@ class Op:
     def vjp(self, joint: Callable[..., Any] | None = None, /, **rules: Callable[..., Any]) -> Any:
         """Give the derivative: `vjp(a=rule, b=rule)`, or `@op.vjp` on one rule for all inputs."""
         inputs, defaults = self.signature.inputs, self.signature.defaults
-        known = {
-            "out",
-            *inputs,
-            *defaults,
-            *(f"{n}_{kind}" for n in inputs for kind in ("shape", "dtype", "ndim", "device")),
-        }
+        stand_ins = [f"{name}_{kind}" for name in inputs for kind in STAND_INS]
+        known = ["out", *inputs, *defaults, *stand_ins]
         for name, rule in {**rules, **({"needs": joint} if joint else {})}.items():
             if name not in inputs and rule is not joint:
                 raise ArgumentError(
@@ -214,9 +203,10 @@ class Op:
         """The node of an output, or of several, just computed."""
         plan = self.plan_for(mask, len(arrays))
         mode = local.mode
-        shape, dtype = (
-            (tuple([o.shape for o in out]), tuple([o.dtype for o in out])) if self.several else (out.shape, out.dtype)
-        )
+        if self.several:
+            shape, dtype = tuple([o.shape for o in out]), tuple([o.dtype for o in out])
+        else:
+            shape, dtype = out.shape, out.dtype
         node = Node(plan, parents, plan.save(arrays, out, attrs), attrs, shape, dtype, mode.scope)
         if mode.debug:
             node.line = user_line()
@@ -322,7 +312,7 @@ def op(forward: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     if forward is None:
         return lambda f: op(f, **options)
     result = Op(forward, **options)
-    if result.own:
+    if result.own and forward.__module__ != __name__:  # neither users' ops nor those of this file are in the table
         OPS[result.name] = result
     return result
 
@@ -334,7 +324,6 @@ def _output(xp: Any, a: Any) -> Any:
 
 
 _output.vjp(a=lambda g: g)
-del OPS["_output"]
 
 
 class Composite:

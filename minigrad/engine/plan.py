@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from operator import itemgetter
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from .backend import device_of
@@ -15,6 +17,7 @@ from .tensor import wrap
 if TYPE_CHECKING:
     from .op import Op
 
+STAND_INS = ("shape", "dtype", "ndim", "device")  # what a rule may ask of an input, as in `a_shape`, without keeping it
 _nothing = itemgetter(slice(0, 0))
 
 
@@ -26,14 +29,29 @@ class Signature:
         self.defaults: dict[str, Any] = {}  # of attributes
         self.optional: dict[str, Any] = {}  # of inputs
         self.variadic = False
+        self.spread = False  # whether the last inputs are given one by one, as in einsum("ij,jk", x, y), or in a list
         for p in list(inspect.signature(function).parameters.values())[skip:]:
             if p.kind is p.KEYWORD_ONLY:
                 self.defaults[p.name] = p.default
             else:
                 self.inputs.append(p.name)
                 self.variadic |= p.kind is p.VAR_POSITIONAL
+                self.spread = self.variadic and skip == 0
                 if p.default is not p.empty:
                     self.optional[p.name] = p.default
+
+    @cached_property
+    def shown(self) -> inspect.Signature:
+        """As a user calls it: attributes also by position, whatever is required first."""
+        kind: Any = inspect.Parameter
+        by_place = kind.POSITIONAL_OR_KEYWORD
+        inputs = [kind(n, by_place, default=self.optional.get(n, kind.empty)) for n in self.inputs]
+        if self.spread:
+            inputs[-1] = inputs[-1].replace(kind=kind.VAR_POSITIONAL)
+        attributes = [
+            kind(n, kind.KEYWORD_ONLY if self.spread else by_place, default=d) for n, d in self.defaults.items()
+        ]
+        return inspect.Signature(sorted(inputs + attributes, key=lambda p: (p.kind, p.default is not p.empty)))
 
     def __str__(self) -> str:
         parts = [f"{n}={self.optional[n]!r}" if n in self.optional else n for n in self.inputs]
@@ -116,6 +134,9 @@ def _pick(positions: list[int]) -> Callable[[Any], tuple[Any, ...]]:
 
 
 def names_of(rule: Callable[..., Any]) -> list[str]:
+    """What a rule asks for, besides the gradient."""
+    if isinstance(rule, FunctionType) and not vars(rule):  # plain, not wrapped: quicker than by its signature
+        return list(rule.__code__.co_varnames[1 : rule.__code__.co_argcount])
     return list(inspect.signature(rule).parameters)[1:]
 
 

@@ -97,7 +97,7 @@ def public(function: Op | Composite) -> Callable[..., Any]:
     call.__name__ = call.__qualname__ = function.name
     call.__doc__ = function.__doc__
     call.__module__ = "minigrad"
-    call.__signature__ = readable(function)  # type: ignore[attr-defined]
+    call.__signature__ = function.signature.shown  # type: ignore[attr-defined]
     return call
 
 
@@ -106,21 +106,6 @@ def _as_input(value: Any, weak: bool) -> Any:
     if isinstance(value, (bool, int, float, np.generic)):
         return value if weak else tensor(value)
     return tensor(value) if is_array(value) or isinstance(value, (list, tuple)) else value
-
-
-def readable(function: Op | Composite) -> inspect.Signature:
-    """The signature as a user calls it: no `xp`, and attributes also by position."""
-    source = function.forward if isinstance(function, Op) else function.function
-    parameters = list(inspect.signature(source).parameters.values())[1 if isinstance(function, Op) else 0 :]
-    kinds = inspect.Parameter
-    plain = [
-        p.replace(kind=kinds.POSITIONAL_OR_KEYWORD) if p.kind is kinds.KEYWORD_ONLY or isinstance(function, Op) else p
-        for p in parameters
-    ]
-    if any(p.kind is kinds.VAR_POSITIONAL for p in plain):
-        return inspect.Signature(parameters)
-    required, rest = [p for p in plain if p.default is p.empty], [p for p in plain if p.default is not p.empty]
-    return inspect.Signature(required + rest)
 
 
 def _in_place(name: str, op: Op) -> Callable[[Tensor, Any], Tensor]:
@@ -193,7 +178,7 @@ def _method(op: Op | Composite) -> Callable[..., Any]:
     method.__name__ = op.name
     method.__qualname__ = f"Tensor.{op.name}"
     method.__doc__ = op.__doc__
-    method.__signature__ = readable(op)  # type: ignore[attr-defined]
+    method.__signature__ = op.signature.shown  # type: ignore[attr-defined]
     return method
 
 

@@ -348,7 +348,7 @@ def masked_fill(a, mask, value):
     return where(mask, value, a)
 
 
-@op(outputs=True)
+@op(several=True)
 def nonzero(xp, a):
     """The positions of the elements that are not 0, one vector for each axis, as NumPy's."""
     return xp.nonzero(a)

@@ -72,7 +72,7 @@ def _stack_rule(g, needs, axis):
     return [g[(*lead, i)] if needed else None for i, needed in enumerate(needs)]
 
 
-@op(outputs=True)
+@op(several=True)
 def _split(xp, a, *, cuts, axis):
     """The pieces between the cuts."""
     return xp.split(a, cuts, axis=axis)
@@ -101,7 +101,7 @@ def split(a, *, indices_or_sections, axis=0):
     return _split(a, cuts=cuts, axis=axis)
 
 
-@op(outputs=True)
+@op(several=True)
 def _unstack(xp, a, *, axis):
     """The slices along an axis."""
     return tuple(xp.moveaxis(a, axis, 0))

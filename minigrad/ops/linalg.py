@@ -142,7 +142,7 @@ def _checkerboard(xp, a, *, n):
     return ((-1.0) ** (signs[:, None] + signs)).astype(a.dtype)
 
 
-@op(outputs=2)
+@op(several=True)
 def slogdet(xp, a):
     """The sign and the logarithm of the size of the determinant, as `numpy.linalg.slogdet`."""
     return tuple(xp.linalg.slogdet(a))
@@ -178,7 +178,7 @@ def _cholesky_rule(g, out):
 cholesky.vjp(a=_cholesky_rule)
 
 
-@op(outputs=2)
+@op(several=True)
 def _qr(xp, a):
     """The reduced QR decomposition of matrices that are not wider than tall."""
     return tuple(xp.linalg.qr(a))
@@ -208,7 +208,7 @@ def qr(a):
     return q, concatenate([r, q.swapaxes(-1, -2) @ a[..., rows:]], axis=-1)
 
 
-@op(outputs=3)
+@op(several=True)
 def svd(xp, a, *, full_matrices=False):
     """Singular values and vectors, `u @ diag(s) @ vh = a`, reduced, as `numpy.linalg.svd(…, full_matrices=False)`."""
     if full_matrices and a.shape[-1] != a.shape[-2]:

@@ -187,7 +187,8 @@ def logsumexp(xp, a, *, axis=None, keepdims=False):
     """`log(sum(exp(a)))` along axes, without overflow; where every element is -inf, the gradient is 0."""
     top = a.max(axis=axis, keepdims=True) if a.size else xp.zeros(kept_shape(a.shape, axis), a.dtype)
     top = xp.where(xp.isfinite(top), top, 0)
-    total = xp.log(xp.exp(a - top).sum(axis=axis, keepdims=True)) + top
+    with np.errstate(divide="ignore"):  # the logarithm of 0, where every element is -inf
+        total = xp.log(xp.exp(a - top).sum(axis=axis, keepdims=True)) + top
     return total if keepdims else xp.squeeze(total, axis=axis)
 
 

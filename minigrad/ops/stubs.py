@@ -8,7 +8,7 @@ from pathlib import Path
 from ..engine.op import COMPOSITES, OPS, Op
 from ..engine.tensor import Tensor
 from . import FUNCTIONS as PUBLIC
-from .attach import COMPARISONS, OPERATORS, UNARY, readable
+from .attach import COMPARISONS, OPERATORS, UNARY
 
 PACKAGE = Path(__file__).resolve().parent.parent
 SEVERAL = {"meshgrid", "qr", "split", "topk", "unstack"}  # composites that return a tuple
@@ -19,7 +19,7 @@ def _line(name: str, indent: str, method: bool) -> str:
     function = OPS.get(name) or COMPOSITES[name]
     several = isinstance(function, Op) and function.several or name in SEVERAL
     shown = []
-    for i, p in enumerate(readable(function).parameters.values()):
+    for i, p in enumerate(function.signature.shown.parameters.values()):
         if method and i == 0:
             shown.append("self")
         elif p.kind is inspect.Parameter.VAR_POSITIONAL:
