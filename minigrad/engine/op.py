@@ -18,6 +18,7 @@ each input; it may also name `needs`, a tuple telling which of them are wanted.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -45,6 +46,7 @@ from .writes import writes
 
 OPS: dict[str, Op] = {}
 COMPOSITES: dict[str, Composite] = {}
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 ndarray = np.ndarray
 _SCALARS = (bool, int, float, complex, np.generic, type(None))
 # What an array library raises on input that does not fit.
@@ -74,7 +76,8 @@ class Op:
         self.several = several
         self.expects = expects
         self.explain: Callable[..., tuple[str, str] | MinigradError | None] | None = None
-        self.own = forward.__module__.partition(".")[0] == "minigrad"  # a user's op keeps the traceback of its forward
+        source = getattr(getattr(forward, "__code__", None), "co_filename", "")
+        self.own = source.startswith(PACKAGE)  # a user's op keeps the traceback of its forward
         self.rules: dict[str, Callable[..., Any]] = {}
         self.joint: Callable[..., Any] | None = None
         self.mask = 0  # which inputs have a rule, as bits
@@ -312,7 +315,7 @@ def op(forward: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     if forward is None:
         return lambda f: op(f, **options)
     result = Op(forward, **options)
-    if result.own and forward.__module__ != __name__:  # neither users' ops nor those of this file are in the table
+    if result.own:
         OPS[result.name] = result
     return result
 
@@ -324,6 +327,7 @@ def _output(xp: Any, a: Any) -> Any:
 
 
 _output.vjp(a=lambda g: g)
+del OPS["_output"]  # nobody calls it
 
 
 class Composite:
