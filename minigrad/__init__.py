@@ -2,8 +2,12 @@
 
 from numpy import bool_, float16, float32, float64, int8, int16, int32, int64, uint8  # noqa: I001
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from . import autograd
-from .engine.errors import MinigradError
+from .engine.elsewhere import NAMES
+from .engine.errors import MinigradError, nearest
 from .engine.modes import debug, enable_grad, is_grad_enabled, no_grad
 from .engine.op import op
 from .engine.convert import from_dlpack, get_default_dtype, set_default_dtype, tensor
@@ -16,7 +20,22 @@ from .saving import load, save
 from .transforms import grad, hessian, jacobian, jvp, recompute, value_and_grad, vjp
 from . import nn
 
+if TYPE_CHECKING:
+    from . import check as check
+
 __version__ = "0.1.0"
+_LAZY = {"check"}  # loaded when first used, so that importing minigrad stays quick
+
+
+if not TYPE_CHECKING:  # a type checker knows what is here
+
+    def __getattr__(name: str) -> Any:
+        if name in _LAZY:
+            return import_module(f"{__name__}.{name}")
+        fix = f"minigrad calls it {NAMES[name]}" if name in NAMES else nearest(name, __all__)
+        raise AttributeError(f"module 'minigrad' has no attribute {name!r}: {fix}")
+
+
 __all__ = [  # noqa: PLE0604
     *_functions,
     "MinigradError",

@@ -10,7 +10,7 @@ import numpy as np
 
 from .engine.backend import DTYPES, is_array, to_numpy
 from .engine.convert import tensor
-from .engine.errors import CheckpointError, DtypeError
+from .engine.errors import ArgumentError, CheckpointError, DtypeError
 from .engine.tensor import Tensor
 
 __all__ = ["load", "save"]
@@ -27,12 +27,24 @@ def save(tensors: Mapping[str, Any], path: str | os.PathLike[str], metadata: Map
     """
     from safetensors.numpy import save as to_bytes
 
+    if not isinstance(tensors, Mapping):
+        raise ArgumentError(
+            "save: the tensors need names", "save({'name': tensor}, path)", f"save({type(tensors).__name__}, …)"
+        )
+    if not all(isinstance(text, str) for pair in (metadata or {}).items() for text in pair):
+        raise ArgumentError("save: metadata is made of strings", "{'name': 'text'}", repr(metadata), "use str(value)")
     arrays = {name: _contiguous(name, value) for name, value in tensors.items()}
-    write_atomically(path, to_bytes(arrays, metadata=dict(metadata) if metadata else None))
+    content = to_bytes(arrays, metadata=dict(metadata) if metadata else None)
+    try:
+        write_atomically(path, content)
+    except OSError as error:
+        raise CheckpointError(
+            f"save: {os.fspath(path)!r} cannot be written: {error.strerror}", fix="check the folder"
+        ) from error
 
 
 def load(path: str | os.PathLike[str], device: str | None = None) -> dict[str, Tensor]:
-    """The named tensors of a safetensors file."""
+    """The named tensors of a safetensors file, sorted by name."""
     from safetensors import SafetensorError
     from safetensors.numpy import load as from_bytes
 
@@ -50,7 +62,7 @@ def load(path: str | os.PathLike[str], device: str | None = None) -> dict[str, T
             f"load: {os.fspath(path)!r} is not a whole safetensors file: {error}",
             fix="it may be truncated or of another format",
         ) from None
-    return {name: tensor(array, device=device) for name, array in arrays.items()}
+    return {name: tensor(arrays[name], device=device) for name in sorted(arrays)}
 
 
 def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:

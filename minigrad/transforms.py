@@ -9,7 +9,7 @@ from typing import Any
 from .autograd import grad as _grad
 from .engine.backend import backend_of, on_device_of, random_state, restore_random_state
 from .engine.convert import tensor
-from .engine.errors import ArgumentError, DtypeError, GradientError, ShapeError
+from .engine.errors import ArgumentError, DtypeError, GradientError, ShapeError, describe
 from .engine.graph import Node, collect, leaf, sweep
 from .engine.modes import enable_grad, local
 from .engine.op import op
@@ -32,6 +32,8 @@ def value_and_grad(
     >>> value.item(), slope.item()
     (9.0, 6.0)
     """
+
+    _check_transform("grad", f, argnums)
 
     @wraps(f)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
@@ -105,6 +107,8 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
     >>> mg.jvp(lambda x: x * x, (mg.tensor(3.0),), (mg.tensor(1.0),))[1].item()
     6.0
     """
+    if not isinstance(primals, (list, tuple)) or not isinstance(tangents, (list, tuple)):
+        raise ArgumentError("jvp: primals and tangents come as tuples", "jvp(f, (x,), (v,))", describe(primals))
     if len(primals) != len(tangents):
         raise ArgumentError("jvp: as many tangents as primals are needed", len(primals), len(tangents))
     start = tick()
@@ -138,10 +142,14 @@ def jacobian(f: Callable[..., Tensor], argnums: int = 0) -> Callable[..., Tensor
             [0., 4.]])
     """
 
+    _check_transform("jacobian", f, argnums, several=False)
+
     @wraps(f)
     def differentiated(*args: Any, **kwargs: Any) -> Tensor:
         start = tick()
         fresh, (x,) = _with_fresh(args, (argnums,))
+        if not isinstance(x, Tensor):
+            raise ArgumentError("jacobian: the argument must be one tensor", "a Tensor or an array", type(x).__name__)
         with enable_grad():
             out = f(*fresh, **kwargs)
             again = _reaches_outside(out, [x], start)
@@ -167,6 +175,7 @@ def hessian(f: Callable[..., Tensor], argnums: int = 0) -> Callable[..., Tensor]
     tensor([[ 6.,  0.],
             [ 0., 12.]])
     """
+    _check_transform("hessian", f, argnums, several=False)
     return jacobian(grad(f, argnums), argnums)
 
 
@@ -279,6 +288,23 @@ def _fresh(value: Any) -> Any:
         )
     with enable_grad():
         return _alias(x) if x.node is not None else wrap(x.data, leaf(x.shape, x.dtype))
+
+
+def _check_transform(name: str, f: Any, argnums: Any, several: bool = True) -> None:
+    """A transform takes a function and returns one; give the arguments to that."""
+    if isinstance(f, Tensor):
+        raise ArgumentError(
+            f"{name}: this takes a function, not a result",
+            f"mg.{name}(f)(x)",
+            "a Tensor",
+            "or use mg.autograd.grad(y, x)",
+        )
+    numbers = [argnums] if not isinstance(argnums, (list, tuple, range)) else argnums
+    if not callable(f) or not all(type(n) is int for n in numbers) or numbers is argnums and not several:
+        expected = "an int or a tuple of ints" if several else "an int"
+        raise ArgumentError(
+            f"{name}: argnums says which arguments to differentiate", expected, describe(argnums), f"mg.{name}(f)(x)"
+        )
 
 
 def _with_fresh(args: Sequence[Any], argnums: int | Sequence[int]) -> tuple[list[Any], list[Any]]:

@@ -377,12 +377,42 @@ def test_a_rule_that_returns_nonsense_is_named(result, problem):
         odd(leaf([1.0, 2.0])).sum().backward()
 
 
-def test_an_op_without_a_rule_gives_a_constant():
+def test_a_users_op_without_a_rule_refuses_to_cut_the_graph():
     @mg.op
     def opaque(xp, a):
         return a + 1
 
-    assert not opaque(leaf([1.0])).requires_grad
+    with pytest.raises(GradientError, match=r"opaque: there is no rule for the gradient of 'a'(.|\n)*opaque.vjp"):
+        opaque(leaf([1.0]))
+    assert not opaque(leaf([1.0]).detach()).requires_grad
+    with mg.no_grad():
+        assert opaque(leaf([1.0])).item() == 2.0
+
+
+def test_a_users_rule_may_use_public_functions():
+    @mg.op
+    def sine(xp, a):
+        return xp.sin(a)
+
+    sine.vjp(a=lambda g, a: g * mg.cos(a))
+    x = leaf([1.0, 2.0])
+    sine(x * 2).sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), 2 * np.cos([2.0, 4.0]))
+    np.testing.assert_allclose(
+        mg.hessian(lambda t: sine(t).sum())(x.detach()).numpy(), np.diag(-np.sin([1.0, 2.0])), atol=1e-12
+    )
+
+
+def test_a_forward_must_take_xp_and_return_an_array():
+    with pytest.raises(ArgumentError, match="array module first"):
+        mg.op(lambda x: x)
+
+    @mg.op
+    def pair(xp, a):
+        return a, a
+
+    with pytest.raises(ArgumentError, match=r"pair: its forward returned(.|\n)*several=True"):
+        pair(mg.ones(2))
 
 
 def test_a_users_error_inside_a_forward_keeps_its_cause():

@@ -15,6 +15,7 @@ from minigrad.engine.errors import (
     ArgumentError,
     AxisError,
     CallError,
+    CheckpointError,
     DeviceError,
     DtypeError,
     GradientError,
@@ -328,7 +329,7 @@ KINDS = {
     "unknown dtype in astype": (lambda w: w.x.astype("flaot64"), DtypeError, "flaot64", "'float64'"),
     "unknown dtype in to": (lambda w: w.x.to("flaot64"), DtypeError, "flaot64", "'float64'"),
     "text dtype": (lambda w: mg.tensor([1], dtype="U5"), DtypeError, "numbers"),
-    "unknown device": (lambda w: mg.zeros(2, device="gpu"), DeviceError, "'gpu'", "'cuda'", "did you mean 'cpu'"),
+    "unknown device": (lambda w: mg.zeros(2, device="gpu"), DeviceError, "'gpu'", "'cuda'"),
     "unknown device in to": (lambda w: w.x.to("cuda:x"), DeviceError, "cuda:x", "cuda:1"),
     "absent device": (lambda w: w.x.to("cpu:1"), DeviceError, "cpu:1", "below 1"),
     "two devices": (
@@ -401,7 +402,7 @@ GRADIENTS = {
     "result told to forget": (lambda w: w.x.requires_grad_(False), GradientError, "detach"),
     "array of a graph": (lambda w: np.asarray(w.x), GradientError, "cut the graph", "detach"),
     "deep copy of a result": (lambda w: copy.deepcopy(w.x), GradientError, "deepcopy", "detach"),
-    "unknown NumPy function": (lambda w: np.linalg.eig(w.q), DtypeError, "eig", "x.numpy()"),
+    "unknown NumPy function": (lambda w: np.linalg.eig(w.q), GradientError, "eig", "x.numpy()"),
     "NumPy reduction of a ufunc": (lambda w: np.add.reduce(w.x), DtypeError, "add.reduce", "x.numpy()"),
     "input without gradient": (lambda w: mg.autograd.grad(w.x.sum(), w.n), GradientError, "input 0", "requires_grad_"),
     "unrelated input": (
@@ -413,7 +414,28 @@ GRADIENTS = {
 }
 CALLS = {
     "unknown keyword": (lambda w: w.x.sum(axes=0), CallError, "sum", "axes", "did you mean 'axis'"),
-    "unknown keyword of a function": (lambda w: mg.std(w.x, keepdim=True), CallError, "std", "keepdim", "'keepdims'"),
+    "PyTorch's name for axis": (lambda w: w.x.mean(dim=0), CallError, "mean", "'dim'", "write axis="),
+    "a result instead of a function": (
+        lambda w: mg.grad(w.x.sum(), w.x),
+        ArgumentError,
+        "mg.grad(f)(x)",
+        "mg.autograd.grad",
+    ),
+    "an argument instead of its number": (
+        lambda w: mg.hessian(lambda t: t, w.x),
+        ArgumentError,
+        "argnums",
+        "mg.hessian(f)(x)",
+    ),
+    "a hook that is no function": (lambda w: w.x.register_hook(3), ArgumentError, "register_hook", "callable", "int"),
+    "tensors without names": (lambda w: mg.save(w.x, "x"), ArgumentError, "save", "names"),
+    "a folder that is not there": (
+        lambda w: mg.save({"x": w.x}, "/no/such/folder/x"),
+        CheckpointError,
+        "/no/such/folder",
+        "cannot be written",
+    ),
+    "unknown keyword of a function": (lambda w: mg.std(w.x, keepdim=True), CallError, "std", "keepdim", "keepdims="),
     "too many arguments": (lambda w: mg.exp(w.x, 1, 2), CallError, "exp", "exp(a)", "3 arguments"),
     "too few arguments": (lambda w: mg.add(w.x), CallError, "add", "'b' is missing", "add(a, b)"),
     "no arguments": (lambda w: mg.exp(), CallError, "exp", "'a' is missing"),

@@ -414,11 +414,47 @@ def test_a_refused_write_leaves_data_and_graph_as_they_were():
 
 
 def test_read_only_memory_is_not_written():
-    y = mg.broadcast_to(leaf(3), (2, 3))
+    y = mg.broadcast_to(leaf(3) * 1, (2, 3))
     with pytest.raises(GradientError, match=r"read-only(.|\n)*clone"):
         y[0] = 1.0
     with pytest.raises(GradientError, match=r"read-only(.|\n)*clone"):
         y += 1.0
+
+
+def test_a_slice_may_be_changed_by_an_operator():
+    x = leaf(3)
+    y = x * 2
+    y[:2] += 1
+    y[1:] *= x[1:]
+    first, rest = x.numpy()[:1], x.numpy()[1:]
+    y.sum().backward()
+    expected = np.concatenate([np.full_like(first, 2.0), [4 * rest[0] + 1, 4 * rest[1]]])  # of 2x+1, (2x+1)x, 2x·x
+    np.testing.assert_allclose(x.grad.numpy(), expected)
+
+
+def test_a_slice_of_a_constant_may_take_a_value_in_the_graph():
+    x, buffer = leaf(3), mg.zeros(3, dtype="float64")
+    buffer[:2] += x[:2]
+    (buffer * buffer).sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), [*(2 * x.numpy()[:2]), 0.0])
+
+
+def test_a_view_of_a_leaf_is_refused_before_anything_is_written():
+    x = leaf(3)
+    before = x.numpy().copy()
+    for view in (x[:2], x.reshape(3, 1), x.reshape(1, 3)[0].T):
+        with pytest.raises(GradientError, match="leaf"):
+            view += 1
+        with pytest.raises(GradientError, match="leaf"):
+            view[...] = 0
+    np.testing.assert_array_equal(x.numpy(), before)
+
+
+def test_the_array_of_a_tensor_in_the_graph_cannot_be_written_to():
+    x = leaf(3)
+    with pytest.raises(ValueError, match="read-only"):
+        (x * 2).numpy()[0] = 1
+    mg.zeros(3).numpy()[0] = 1
 
 
 def test_the_record_of_writes_dies_with_the_memory():

@@ -13,7 +13,7 @@ from safetensors.numpy import load_file, save_file
 
 import minigrad as mg
 from minigrad import saving
-from minigrad.engine.errors import MinigradError
+from minigrad.engine.errors import CheckpointError, MinigradError
 
 DTYPES = (
     "float16",
@@ -168,11 +168,16 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_litter(path, monkeypatch,
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(saving.os, step, fail)
-    with pytest.raises(OSError):
+    with pytest.raises(CheckpointError, match="No space left on device"):
         mg.save({"x": mg.zeros(1000)}, path)
     monkeypatch.undo()
     assert path.read_bytes() == before
     assert os.listdir(path.parent) == [path.name]
+
+
+def test_names_come_back_in_order(path):
+    mg.save({name: mg.ones(1) for name in "fbdaec"}, path)
+    assert list(mg.load(path)) == list("abcdef")
 
 
 def test_the_new_file_is_complete_before_it_takes_the_name(path, monkeypatch):

@@ -185,7 +185,10 @@ def backend_named(device: str) -> Backend:
     kind, colon, index = str(device).partition(":")
     if kind not in _by_name and kind != "cuda" or colon and not index.isdecimal():
         raise DeviceError(
-            f"unknown device {device!r}", "'cpu', 'cuda' or 'cuda:1'", repr(device), nearest(kind, ["cpu", "cuda"])
+            f"unknown device {device!r}",
+            "'cpu', 'cuda' or 'cuda:1'",
+            repr(device),
+            "'cuda'" if kind == "gpu" else nearest(kind, ["cpu", "cuda"]),
         )
     backend = _by_name.get(kind) or _load_cuda()
     if index and int(index) >= backend.count():
@@ -236,6 +239,11 @@ def duplicate(array: Array) -> Array:
     """A copy on the same device: CuPy's own copy goes to the current one."""
     with on_device_of(array):
         return array.copy()
+
+
+def address_of(array: Array) -> int:
+    """Where the first element lies."""
+    return array.__array_interface__["data"][0] if isinstance(array, np.ndarray) else array.data.ptr
 
 
 def owner_of(array: Array) -> Array:

@@ -237,6 +237,8 @@ def _propagate(grads: dict[Node, Any], node: Node, g: Any, saved: Any, useful: s
 
 def _fit(child: Node, parent: Node, g: Any) -> Any:
     """Bring a rule's result to the shape and dtype of the value it is the gradient of."""
+    if not local.mode.record and hasattr(g, "node"):
+        g = g.data  # the rule used public functions, which give Tensors also for arrays
     try:
         fits = g.shape == parent.shape
     except AttributeError:

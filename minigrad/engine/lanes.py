@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .errors import ArgumentError, describe
 from .graph import Node
 from .modes import local
 from .tensor import Tensor
@@ -24,6 +25,17 @@ ndarray = np.ndarray
 _new = object.__new__
 _NUMBERS = frozenset((float, int))
 _NO_ATTRS: dict[str, Any] = {}  # shared by all nodes without attributes, and never written to
+
+
+def scalar_array(op: Op, out: Any) -> Any:
+    """What NumPy computed without axes is a scalar; a Tensor holds an array. Anything else is a mistake in the forward."""
+    if isinstance(out, (np.generic, bool, int, float, complex)):
+        return np.asarray(out)
+    raise ArgumentError(
+        f"{op.name}: its forward returned {describe(out)}",
+        "an array",
+        fix="declare an op that returns several arrays with @mg.op(several=True)" if isinstance(out, tuple) else None,
+    )
 
 
 def unary_lane(op: Op) -> Callable[[Any], Any]:
@@ -41,7 +53,7 @@ def unary_lane(op: Op) -> Callable[[Any], Any]:
         except Exception:
             return op.general((a,), {})
         if type(out) is not ndarray:
-            out = np.asarray(out)
+            out = scalar_array(op, out)
         t = _new(Tensor)
         t.data = out
         t.node = None
@@ -83,7 +95,7 @@ def binary_lane(op: Op) -> Callable[[Any, Any], Any]:
         except Exception:
             return op.general((a, b), {})
         if type(out) is not ndarray:
-            out = np.asarray(out)
+            out = scalar_array(op, out)
         t = _new(Tensor)
         t.data = out
         t.node = None

@@ -59,14 +59,14 @@ class switch:
         return switched  # type: ignore[return-value]
 
 
-def no_grad() -> switch:
+def no_grad(function: Any = None) -> Any:
     """Inside, nothing is recorded: `with mg.no_grad(): w -= 0.1 * w.grad`. Also a decorator."""
-    return switch(record=False)
+    return switch(record=False) if function is None else switch(record=False)(function)
 
 
-def enable_grad() -> switch:
+def enable_grad(function: Any = None) -> Any:
     """Inside, operations are recorded again, even within `no_grad()`. Also a decorator."""
-    return switch(record=True)
+    return switch(record=True) if function is None else switch(record=True)(function)
 
 
 def debug() -> switch:

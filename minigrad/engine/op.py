@@ -18,6 +18,7 @@ each input; it may also name `needs`, a tuple telling which of them are wanted.
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -38,7 +39,7 @@ from .errors import (
     nearest,
 )
 from .graph import Node, is_finite, summary
-from .lanes import binary_lane, unary_lane
+from .lanes import binary_lane, scalar_array, unary_lane
 from .modes import local
 from .plan import STAND_INS, Plan, Signature, names_of
 from .tensor import Tensor, wrap
@@ -64,6 +65,12 @@ class Op:
     def __init__(
         self, forward: Callable[..., Any], elementwise: bool = False, several: bool = False, expects: str | None = None
     ):
+        if not callable(forward) or next(iter(inspect.signature(forward).parameters), None) != "xp":
+            raise ArgumentError(
+                "op: the forward function takes the array module first",
+                "def name(xp, a, b, *, attribute=…)",
+                getattr(forward, "__name__", type(forward).__name__),
+            )
         self.name = forward.__name__.rstrip("_")
         self.__name__ = self.name
         self.__doc__ = forward.__doc__
@@ -134,7 +141,7 @@ class Op:
                     return self.forward(np, *args, **attrs)
                 except Exception:
                     return self.general(args, attrs)
-            if not attrs and not self.several:
+            if not attrs and not self.several and self.own:
                 if self.arity == 2:
                     return self.binary(*args)
                 if self.arity == 1:
@@ -188,14 +195,16 @@ class Op:
             self._check_finite(out, mode.scope)
         if not tensors:
             return out
+        recorded = bool(mask & self.mask) and mode.record
+        if mask & ~self.mask and mode.record and not self.own:
+            self._check_rules(mask)
         mask &= self.mask
-        recorded = mask and mode.record
         if foreign and recorded:  # somebody else's arrays may change before the backward
             arrays = [duplicate(a) if p is None and is_array(a) else a for a, p in zip(arrays, parents)]
         if self.several:
             return self._finish_several(xp, out, arrays, parents, mask if recorded else 0, attrs)
-        if xp is np and type(out) is not ndarray and not is_array(out):
-            out = np.asarray(out)
+        if not is_array(out):
+            out = scalar_array(self, out)
         if not recorded or out.dtype.kind != "f":
             return wrap(out, None)
         return wrap(out, self.record(out, arrays, parents, mask, attrs))
@@ -264,6 +273,15 @@ class Op:
             return np, None
         (array,) = there.values()
         return backend_of(array).xp, on_device_of(array)
+
+    def _check_rules(self, mask: int) -> None:
+        """A user's op must have a rule for each input that needs a gradient; forgetting one would cut the graph silently."""
+        missing = [name for i, name in enumerate(self.signature.inputs) if mask >> i & 1 and name not in self.rules]
+        if missing and self.joint is None:
+            raise GradientError(
+                f"{self.name}: there is no rule for the gradient of {missing[0]!r}",
+                fix=f"give one with {self.name}.vjp({missing[0]}=lambda g: …), or pass {missing[0]}.detach()",
+            )
 
     def _check_fresh(self, arrays: Sequence[Any], parents: Sequence[Node | None]) -> None:
         for array, node in zip(arrays, parents):

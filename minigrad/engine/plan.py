@@ -10,6 +10,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from .backend import device_of
+from .elsewhere import ARGUMENTS
 from .errors import CallError, nearest
 from .graph import Node
 from .tensor import wrap
@@ -66,7 +67,9 @@ class Signature:
         given = dict(zip(order, args))
         for key, value in attrs.items():
             if key not in order:
-                raise CallError(f"{name}: unknown argument {key!r}", f"{name}{self}", fix=nearest(key, order))
+                likely = ARGUMENTS.get(key, key)
+                fix = f"write {likely}= instead" if likely in order else nearest(key, order)
+                raise CallError(f"{name}: unknown argument {key!r}", f"{name}{self}", fix=fix)
             if key in given:
                 raise CallError(f"{name}: argument {key!r} is given twice", f"{name}{self}")
             given[key] = value

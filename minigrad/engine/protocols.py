@@ -51,11 +51,21 @@ class Protocols:
         return out[0]
 
     def __array_function__(self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
-        if func not in NUMPY:
-            raise DtypeError(
-                f"np.{func.__name__} has no counterpart in minigrad", fix="use x.numpy() to leave the graph"
-            )
-        return NUMPY[func](*args, **kwargs)
+        if func in NUMPY:
+            return NUMPY[func](*args, **kwargs)
+        where = f"np.{func.__name__}, which has no counterpart in minigrad"
+        return func(*[_read_only(x, where) for x in args], **{k: _read_only(x, where) for k, x in kwargs.items()})
+
+
+def _read_only(value: Any, where: str) -> Any:
+    """Constants as arrays that cannot be written to, also inside lists, for a function that knows nothing of Tensors."""
+    if isinstance(value, (list, tuple)):
+        return type(value)([_read_only(item, where) for item in value])
+    if not isinstance(value, Protocols):
+        return value
+    array = to_numpy(constant(value, where)).view()
+    array.flags.writeable = False
+    return array
 
 
 def _array(value: Any) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from . import elsewhere
 from .backend import Array, backend_of, device_of, duplicate, is_array, on_device_of, to_numpy
 from .errors import ArgumentError, DeviceError, DtypeError, GradientError, ShapeError, describe
 from .graph import Node, leaf, store, sweep
@@ -19,33 +20,6 @@ from .protocols import Protocols
 from .writes import tick, writes
 
 _new = object.__new__
-_ELSEWHERE = {  # what PyTorch calls it -> what minigrad, with NumPy, calls it
-    "view": "reshape",
-    "permute": "transpose or permute_dims",
-    "unsqueeze": "expand_dims",
-    "cat": "concatenate",
-    "pow": "** or power",
-    "mul": "* or multiply",
-    "sub": "- or subtract",
-    "div": "/ or divide",
-    "neg": "- or negative",
-    "mm": "@ or matmul",
-    "bmm": "@ or matmul",
-    "clamp": "clip",
-    "gather": "take_along_axis",
-    "dim": "ndim",
-    "numel": "size",
-    "type": "astype",
-    "amax": "max",
-    "amin": "min",
-    "expand": "broadcast_to",
-    "asin": "arcsin",
-    "acos": "arccos",
-    "atan": "arctan",
-    "index_select": "take",
-    "t": "T",
-    "copy": "clone",
-}
 
 
 def wrap(data: Array, node: Node | None = None) -> Tensor:
@@ -180,6 +154,10 @@ class Tensor(Methods, Protocols):
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> HookHandle:
         """Call `hook(gradient)` whenever a backward computes this tensor's gradient; what it returns replaces it."""
+        if not callable(hook):
+            raise ArgumentError(
+                "register_hook: a hook is a function of the gradient", "a callable", type(hook).__name__
+            )
         node = _node_of(self)
         if node.hooks is None:
             node.hooks = {}
@@ -197,8 +175,15 @@ class Tensor(Methods, Protocols):
         return wrap(duplicate(self.data) if writes.is_stale(self.data, None) else self.data)
 
     def numpy(self) -> np.ndarray:
-        """The values as a NumPy array: the tensor's own memory on a CPU, a copy from a GPU. Leaves the graph."""
-        return to_numpy(self.data)
+        """The values as a NumPy array, leaving the graph: the tensor's own memory on a CPU, a copy from a GPU.
+
+        The memory of a tensor that requires a gradient is shown read-only, since a write would go unnoticed.
+        """
+        array = to_numpy(self.data)
+        if self.node is not None and array is self.data:
+            array = array.view()
+            array.flags.writeable = False
+        return array
 
     def item(self) -> Any:
         """The one element, as a Python number."""
@@ -277,7 +262,7 @@ class Tensor(Methods, Protocols):
             raise GradientError(
                 "deepcopy: only leaves can be copied deeply", got=repr(self.node), fix="use x.detach() or x.clone()"
             )
-        made = type(self)(self)
+        made = type(self)(self, requires_grad=False)
         if self.node is not None:
             made.requires_grad_()
             made.grad = None if self.node.grad is None else wrap(duplicate(self.node.grad))
@@ -290,17 +275,17 @@ class Tensor(Methods, Protocols):
         )
 
     def __dir__(self) -> list[str]:
-        return [name for name in super().__dir__() if name not in _ELSEWHERE]
+        return [name for name in super().__dir__() if name not in elsewhere.NAMES]
 
 
 def _hint(name: str) -> property:
     def refuse(self: Tensor) -> Any:
-        raise AttributeError(f"a Tensor has no attribute {name!r}; minigrad calls it {_ELSEWHERE[name]}")
+        raise AttributeError(f"a Tensor has no attribute {name!r}; minigrad calls it {elsewhere.NAMES[name]}")
 
-    return property(refuse, doc=f"Not here: minigrad calls it {_ELSEWHERE[name]}.")
+    return property(refuse, doc=f"Not here: minigrad calls it {elsewhere.NAMES[name]}.")
 
 
-for _name in _ELSEWHERE:  # not __getattr__, which would slow down every access to .data and .node
+for _name in elsewhere.NAMES:  # not __getattr__, which would slow down every access to .data and .node
     setattr(Tensor, _name, _hint(_name))
 
 

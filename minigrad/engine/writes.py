@@ -53,6 +53,11 @@ class Writes:
         write = self._by_owner.get(id(owner_of(array)))
         return write.time if write else 0
 
+    def wrote_last(self, array: Array, node: Node | None) -> bool:
+        """Whether the last recorded write into this memory was made by the op behind `node`."""
+        write = self._by_owner.get(id(owner_of(array)))
+        return write is not None and node is not None and write.recorded == node.time
+
     def is_stale(self, array: Array, node: Node | None) -> bool:
         """Whether a write through another Tensor changed this memory behind the back of `node`."""
         write = self._by_owner.get(id(owner_of(array)))

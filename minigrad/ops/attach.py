@@ -26,6 +26,7 @@ OPERATORS = {
     "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide", "mod": "remainder",
     "pow": "power", "matmul": "matmul", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
 }  # fmt: skip
+SYMBOLS = dict(zip(OPERATORS, ("+", "-", "*", "/", "//", "%", "**", "@", "&", "|", "^")))
 COMPARISONS = {
     "lt": "less",
     "le": "less_equal",
@@ -122,16 +123,15 @@ def _in_place(name: str, op: Op) -> Callable[[Tensor, Any], Tensor]:
             except (ValueError, TypeError):
                 pass  # the long way says what is wrong
         check_writable(self, recorded, f"in-place {op.name}")
-        before = (
-            wrap(self.data.copy(), self.node) if recorded else self
-        )  # the rules need the old values, which are about to be replaced
+        # The rules need the old values, which are about to be replaced.
+        before = wrap(self.data.copy(), self.node) if recorded else self
         result = op(before, before if other is self else other)
         if result.shape != self.shape:
             raise ShapeError(
                 f"in-place {op.name}: the result does not fit into the tensor",
                 self.shape,
                 result.shape,
-                f"use x = x {op.name} y",
+                f"write x = x {SYMBOLS[name]} y",
             )
         if result.dtype != self.dtype:
             if not np.can_cast(result.dtype, self.dtype, "same_kind"):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.backend import device_of, duplicate, is_array
+from ..engine.backend import address_of, device_of, duplicate, is_array
 from ..engine.errors import (
     DeviceError,
     DtypeError,
@@ -280,7 +280,8 @@ def assign(t: Tensor, index: Any, value: Any) -> None:
         given = as_operand(given, "setitem")
     value_node = value.node if isinstance(value, Tensor) else None
     recorded = local.mode.record and (t.node is not None or value_node is not None)
-    check_writable(t, recorded, "setitem")
+    if not (recorded and _comes_back(t, index, given, value_node)):
+        check_writable(t, recorded, "setitem")
     if recorded and is_array(given) and writes.is_stale(given, value_node):
         raise GradientError(
             "setitem: the value shares memory with a tensor that was written to in place, and its own graph does not know of that write",
@@ -305,11 +306,30 @@ def assign(t: Tensor, index: Any, value: Any) -> None:
     writes.mark(t.data, recorded=t.node.time if recorded and t.node is not None else 0)
 
 
+def _comes_back(t: Tensor, index: Any, given: Any, node: Any) -> bool:
+    """Whether this is the end of `t[index] += …`: the very view of `t` that was just written to is assigned to its place."""
+    if not is_array(given) or not _is_basic(index) or not writes.wrote_last(t.data, node):
+        return False
+    place = t.data[index]
+    return place.strides == given.strides and place.shape == given.shape and address_of(place) == address_of(given)
+
+
+_VIEWS = {"getitem", "reshape", "transpose", "broadcast_to", "flip", "_output", "_split", "_unstack"}
+
+
+def _shows_a_leaf(t: Tensor) -> bool:
+    """Whether `t` is a view of a tensor that requires a gradient of its own."""
+    node = t.node if t.data.base is not None else None
+    while node is not None and node.name in _VIEWS:
+        node = node.parents[0]
+    return node is not None and node.plan is None
+
+
 def check_writable(t: Tensor, recorded: bool, name: str) -> None:
     """Refuse, before anything is written, a write that would make gradients wrong."""
-    if recorded and t.node is not None and t.node.plan is None:
+    if recorded and t.node is not None and (t.node.plan is None or _shows_a_leaf(t)):
         raise GradientError(
-            f"{name}: a leaf that requires a gradient cannot be written to in place while operations are recorded",
+            f"{name}: a leaf that requires a gradient, or a view of one, cannot be written to in place while operations are recorded",
             got=f"{t.shape} {t.dtype}",
             fix="do it inside mg.no_grad(), or write into x.clone()",
         )
