@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 
 from ..engine.errors import ArgumentError
-from ..engine.op import composite, op
+from ..engine.op import composite
 from .arithmetic import abs_, where
-from .elementwise import erf, exp, sigmoid, tanh
-
-elementwise = partial(op, elementwise=True)
+from .elementwise import elementwise, erf, exp, sigmoid, tanh
 
 
 @elementwise

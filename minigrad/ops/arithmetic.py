@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ..engine.errors import ArgumentError, describe
-from ..engine.op import Op, op
+from ..engine.op import Op
 from .creation import astype
-from .elementwise import log, sigmoid
-
-elementwise = partial(op, elementwise=True)
+from .elementwise import elementwise, log, sigmoid
 
 
 def _not_for_booleans(*operands: Any, instead: str) -> tuple[str, str] | None:

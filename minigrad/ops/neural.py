@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 
 from ..engine.op import op
-from .activations import sigmoid
-from .elementwise import exp
+from .elementwise import elementwise, exp, sigmoid
 from .reduction import sum as sum_
-
-elementwise = partial(op, elementwise=True)
 
 
 def _softmax_rule(g, out, axis):

@@ -11,7 +11,7 @@ from ..engine.errors import ArgumentError, DtypeError, axes_of, axis_problem
 from ..engine.op import composite, op
 from .along import take_along_axis
 from .arithmetic import abs_, isnan, power, sign, where
-from .elementwise import exp
+from .elementwise import elementwise, exp
 from .shape import broadcast_to, flip, moveaxis, ravel, reshape
 
 
@@ -83,7 +83,7 @@ def std(a, *, axis=None, ddof=0, keepdims=False):
     return _safe_sqrt(var(a, axis=axis, ddof=ddof, keepdims=keepdims))
 
 
-@op(elementwise=True)
+@elementwise
 def _safe_sqrt(xp, a):
     """The square root, with gradient 0 at 0 instead of infinity."""
     return xp.sqrt(a)
