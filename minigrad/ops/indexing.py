@@ -78,6 +78,11 @@ def _is_basic(index: Any) -> bool:
     return all(isinstance(i, _PLAIN) for i in (index if isinstance(index, tuple) else (index,)))
 
 
+def _span(i: Any) -> int:
+    """How many axes one part of an index uses up."""
+    return 0 if i is None or i is Ellipsis else i.ndim if is_array(i) and i.dtype.kind == "b" else 1
+
+
 def _on_device(xp: Any, index: Any, shape: tuple[int, ...]) -> Any:
     """An index beside the array it indexes. CuPy would wrap what is out of range, and takes one boolean array at most."""
     if xp is np:
@@ -89,7 +94,7 @@ def _on_device(xp: Any, index: Any, shape: tuple[int, ...]) -> Any:
             for i in parts
             for j in (xp.nonzero(xp.asarray(i)) if is_array(i) and i.dtype.kind == "b" and i.ndim else (i,))
         ]
-    spans = [0 if i is None or i is Ellipsis else i.ndim if is_array(i) and i.dtype.kind == "b" else 1 for i in parts]
+    spans = [_span(i) for i in parts]
     axis = 0
     for i, span in zip(parts, spans):
         if is_array(i) and i.dtype.kind != "b" and axis < len(shape):
@@ -102,11 +107,6 @@ def _on_device(xp: Any, index: Any, shape: tuple[int, ...]) -> Any:
 def getitem(xp, a, *, index):
     """`a[index]`, as NumPy's, for every kind of index."""
     return a[_on_device(xp, index, a.shape)]
-
-
-def _span(i: Any) -> int:
-    """How many axes one part of an index uses up."""
-    return 0 if i is None or i is Ellipsis else i.ndim if is_array(i) and i.dtype.kind == "b" else 1
 
 
 def _explain_index(a: Any, index: Any) -> tuple[str, str] | MinigradError:

@@ -12,7 +12,7 @@ from ..engine.op import composite, op
 from .along import take_along_axis
 from .arithmetic import abs_, isnan, power, sign, where
 from .elementwise import elementwise, exp
-from .shape import broadcast_to, flip, moveaxis, ravel, reshape
+from .shape import broadcast_to, flip, moveaxis, ravel, reshape, triu
 
 
 def kept_shape(shape: tuple[int, ...], axis: Any) -> tuple[int, ...]:
@@ -270,20 +270,11 @@ def _cumprod_rule(g, a, out, axis):
         return flip(_cumsum(flip(g * out, axis=axis), axis=axis), axis=axis) / a
     lines, g = moveaxis(a, source=axis, destination=-1), moveaxis(g, source=axis, destination=-1)
     later = _cumprod(_without_diagonal(lines), axis=-1)  # (…, n, n): at [i, k] the product up to k, without i
-    weighted = reshape(g, shape=(*g.shape[:-1], 1, g.shape[-1])) * _upper(later)
+    weighted = reshape(g, shape=(*g.shape[:-1], 1, g.shape[-1])) * triu(later)
     return moveaxis(sum(weighted, axis=-1), source=-1, destination=axis)
 
 
 _cumprod.vjp(a=_cumprod_rule)
-
-
-@op
-def _upper(xp, a):
-    """The upper triangle of the last two axes."""
-    return xp.triu(a)
-
-
-_upper.vjp(a=lambda g: _upper(g))
 
 
 @composite

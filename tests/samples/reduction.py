@@ -204,5 +204,4 @@ for kwargs in ({"k": 2}, {"k": 1, "axis": 0}, {"k": 2, "axis": -2, "largest": Fa
 for kwargs in ({}, {"axis": 0}, {"axis": -1, "keepdims": True}, {"axis": (0, 2)}, {"keepdims": True}):
     add("median", np.median, spread(3, 4, 2), kwargs=kwargs, label=str(kwargs))
 add("median", np.median, np.array([1.0, np.nan, 2.0]), label="NaN", gradient=False)
-add("_upper", np.triu, spread(2, 3, 3))
 add("_eye", lambda a, n: np.eye(n, dtype=bool), spread(2), kwargs={"n": 3})
