@@ -1,16 +1,16 @@
 """minigrad: an autograd framework to read in an afternoon. `import minigrad as mg`, then as with NumPy and PyTorch."""
 
-from numpy import bool_, float16, float32, float64, int8, int16, int32, int64, uint8  # noqa: I001
-
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from . import autograd
+from numpy import bool_, float16, float32, float64, int8, int16, int32, int64, uint8
+
+from . import autograd, nn
+from .engine.convert import from_dlpack, get_default_dtype, set_default_dtype, tensor
 from .engine.elsewhere import NAMES
 from .engine.errors import MinigradError, nearest
 from .engine.modes import debug, enable_grad, is_grad_enabled, no_grad
 from .engine.op import op
-from .engine.convert import from_dlpack, get_default_dtype, set_default_dtype, tensor
 from .engine.tensor import Tensor
 from .functions import *  # noqa: F403
 from .functions import __all__ as _functions
@@ -18,7 +18,6 @@ from .ops.creation import arange, empty, eye, full, full_like, linspace, ones, o
 from .ops.random import manual_seed, rand, randint, randn, randperm
 from .saving import load, save
 from .transforms import grad, hessian, jacobian, jvp, recompute, value_and_grad, vjp
-from . import nn
 
 if TYPE_CHECKING:
     from . import check as check
@@ -36,7 +35,7 @@ if not TYPE_CHECKING:  # a type checker knows what is here
         raise AttributeError(f"module 'minigrad' has no attribute {name!r}: {fix}")
 
 
-__all__ = [  # noqa: PLE0604
+__all__ = [
     *_functions,
     "MinigradError",
     "Tensor",

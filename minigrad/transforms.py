@@ -15,6 +15,7 @@ from .engine.modes import enable_grad, local
 from .engine.op import op
 from .engine.tensor import Tensor, wrap
 from .engine.writes import tick
+from .ops.joining import stack
 
 __all__ = ["grad", "hessian", "jacobian", "jvp", "recompute", "value_and_grad", "vjp"]
 
@@ -162,7 +163,7 @@ def jacobian(f: Callable[..., Tensor], argnums: int = 0) -> Callable[..., Tensor
                 rows.append(_filled(out, [x], wrap(seed.reshape(out.shape)), again, retain_graph=True)[0])
             if not rows:
                 return wrap(backend_of(out.data).full((*out.shape, *x.shape), 0, out.dtype, out.device))
-            return _stack(rows).reshape(*out.shape, *x.shape)
+            return stack(rows).reshape(*out.shape, *x.shape)
 
     return differentiated
 
@@ -241,16 +242,16 @@ def _rerun(
 
 def _older(roots: list[Node], start: int) -> list[Node]:
     """The nodes from before `start` that the graph behind `roots` rests on."""
-    seen, stack, found = set(roots), list(roots), []
-    while stack:
-        node = stack.pop()
+    seen, waiting, found = set(roots), list(roots), []
+    while waiting:
+        node = waiting.pop()
         if node.time < start:
             found.append(node)
             continue
         for parent in node.parents:
             if parent is not None and parent not in seen:
                 seen.add(parent)
-                stack.append(parent)
+                waiting.append(parent)
     return found
 
 
@@ -352,9 +353,3 @@ def _filled(
     """Gradients, with zeros for the inputs that do not matter."""
     grads = _grad(outs, inputs, seeds, create_graph, retain_graph, allow_unused=True)
     return [(x * 0).detach() if g is None else g for g, x in zip(grads, inputs)]
-
-
-def _stack(rows: list[Tensor]) -> Tensor:
-    from .ops.joining import stack
-
-    return stack(rows)

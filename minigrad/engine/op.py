@@ -22,6 +22,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Sequence
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -313,9 +314,9 @@ def as_operand(value: Any, where: str) -> np.ndarray:
 
 def user_line() -> str:
     """`file:line` of the innermost frame outside minigrad."""
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "minigrad":
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else ""
 
 

@@ -215,7 +215,6 @@ def attach() -> dict[str, Callable[..., Any]]:
         setattr(Tensor, f"__{name}__", OPS[ours].unary)
     Tensor.__getitem__ = lambda self, index: getitem(self, index=clean_index(index))  # type: ignore[method-assign]
     Tensor.__setitem__ = assign  # type: ignore[assignment, method-assign]
-    Tensor.__hash__ = object.__hash__  # type: ignore[assignment, method-assign]
     everything: dict[str, Op | Composite] = {**OPS, **COMPOSITES}
     named = {name: f for name, f in everything.items() if not name.startswith("_") and name not in INTERNAL}
     for name, function in named.items():
