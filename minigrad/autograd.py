@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from .engine.backend import duplicate
+from .engine.backend import as_array, duplicate
 from .engine.errors import ArgumentError, GradientError
 from .engine.graph import Node, sweep
 from .engine.tensor import Tensor, seed_of, wrap
@@ -75,6 +73,5 @@ def _seed(output: Tensor, gradient: Any, create_graph: bool) -> Any:
 def _finish(g: Any, create_graph: bool) -> Tensor | None:
     if g is None or create_graph:
         return g
-    if isinstance(g, np.generic):
-        return wrap(np.asarray(g))
+    g = as_array(g)
     return wrap(g if g.base is None else duplicate(g))

@@ -235,6 +235,11 @@ def on_device_of(array: Array) -> AbstractContextManager[Any]:
     return backend.on(backend.device_of(array))
 
 
+def as_array(value: Any) -> Array:
+    """An array; NumPy's arithmetic on arrays without axes gives scalars, which become such arrays again."""
+    return np.asarray(value) if isinstance(value, np.generic) else value
+
+
 def duplicate(array: Array) -> Array:
     """A copy on the same device: CuPy's own copy goes to the current one."""
     with on_device_of(array):

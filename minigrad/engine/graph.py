@@ -1,4 +1,4 @@
-"""The graph: nodes, the modes they are recorded under, and the sweep that carries gradients back.
+"""The graph: nodes, and the sweep that carries gradients back through them.
 
 A `Node` remembers how one value was made. Nodes point to the nodes they came from and hold arrays, never
 Tensors, and never their own output's Tensor; so nothing here forms a cycle and memory is freed by counting.
@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .backend import Array, backend_of, duplicate, is_array, on_device_of
+from .backend import Array, as_array, backend_of, duplicate, is_array, on_device_of
 from .errors import GradientError, NonFiniteError, ShapeError, describe
 from .modes import Mode, local
 from .writes import tick, writes
 
 if TYPE_CHECKING:
-    from .op import Plan
+    from .plan import Plan
+
 _by_time = attrgetter("time")
 
 
@@ -289,7 +290,7 @@ def _fill(parts: list[Any], node: Node, create_graph: bool) -> tuple[Any, ...]:
     from .tensor import wrap
 
     some = _some(parts)
-    array = some.data if create_graph else np.asarray(some) if isinstance(some, np.generic) else some
+    array = some.data if create_graph else as_array(some)
     backend = backend_of(array)
     for i, (part, shape, dtype) in enumerate(zip(parts, node.shape, node.dtype)):
         if part is None and dtype.kind == "f":
@@ -301,7 +302,7 @@ def _fill(parts: list[Any], node: Node, create_graph: bool) -> tuple[Any, ...]:
 def _run_hooks(node: Node, g: Any, create_graph: bool) -> Any:
     from .tensor import Tensor, wrap
 
-    given = g if create_graph else wrap(np.asarray(g) if isinstance(g, np.generic) else g)
+    given = g if create_graph else wrap(as_array(g))
     for hook in list((node.hooks or {}).values()):
         result = hook(given)
         if result is None:
@@ -322,25 +323,19 @@ def _run_hooks(node: Node, g: Any, create_graph: bool) -> Any:
 def _check_gradient(g: Any, node: Node) -> None:
     from .tensor import Tensor
 
-    array = g.data if isinstance(g, Tensor) else g
-    if not is_finite(array):
-        raise NonFiniteError(f"{_where(node)}: its backward produced the first NaN or infinity", got=summary(array))
+    if found := nonfinite(g.data if isinstance(g, Tensor) else g):
+        raise NonFiniteError(f"{_where(node)}: its backward produced the first NaN or infinity", got=found)
 
 
-def is_finite(array: Array) -> bool:
-    """Whether no element is NaN or infinite."""
-    if isinstance(array, np.generic):
-        array = np.asarray(array)
-    with on_device_of(array):
-        return array.dtype.kind not in "fc" or bool(backend_of(array).xp.isfinite(array).all())
-
-
-def summary(array: Array) -> str:
-    """How many elements are NaN or infinite, in words."""
-    if isinstance(array, np.generic):
-        array = np.asarray(array)
+def nonfinite(array: Array) -> str | None:
+    """How many elements are NaN or infinite, in words; None if there are none."""
+    array = as_array(array)
+    if array.dtype.kind not in "fc":
+        return None
     xp = backend_of(array).xp
     with on_device_of(array):
+        if xp.isfinite(array).all():
+            return None
         return f"{int(xp.isnan(array).sum())} NaN and {int(xp.isinf(array).sum())} infinite of {array.size} in {describe(array)}"
 
 
@@ -350,9 +345,8 @@ def store(results: dict[Node, Any]) -> None:
     for node, g in results.items():
         if node.grad is not None:
             g = _add(node.grad, g)
-        if isinstance(g, np.generic):
-            g = np.asarray(g)
-        elif id(g) in stored or g.base is not None:
+        g = as_array(g)
+        if id(g) in stored or g.base is not None:
             g = duplicate(g)
         stored.add(id(g))
         node.grad = g

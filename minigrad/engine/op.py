@@ -39,7 +39,7 @@ from .errors import (
     inside,
     nearest,
 )
-from .graph import Node, is_finite, summary
+from .graph import Node, nonfinite
 from .lanes import binary_lane, scalar_array, unary_lane
 from .modes import local
 from .plan import STAND_INS, Plan, Signature, names_of
@@ -295,9 +295,9 @@ class Op:
 
     def _check_finite(self, out: Any, scope: str) -> None:
         for array in out if self.several else (out,):
-            if hasattr(array, "dtype") and not is_finite(array):
+            if hasattr(array, "dtype") and (found := nonfinite(array)):
                 where = ": ".join(filter(None, (scope, self.name)))
-                raise NonFiniteError(f"{where} ({user_line()}): produced the first NaN or infinity", got=summary(array))
+                raise NonFiniteError(f"{where} ({user_line()}): produced the first NaN or infinity", got=found)
 
 
 def as_operand(value: Any, where: str) -> np.ndarray:

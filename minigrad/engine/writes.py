@@ -1,7 +1,4 @@
-"""When each piece of memory was last written through a Tensor, by the clock that also numbers the nodes of the graph.
-
-"Was this saved value overwritten?" is then a comparison of two numbers.
-"""
+"""The clock that numbers the nodes of the graph, and by that clock, when each piece of memory was written through a Tensor."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ class _Write:
 
     def __init__(self, owner: Any):
         self.time = 0  # when the memory was last written
-        self.recorded = 0  # the node of the last write that the graph knows of
+        self.recorded = 0  # the time of the node of the last write that the graph knows of
         self.owner = owner
 
 
