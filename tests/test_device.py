@@ -218,6 +218,14 @@ def test_in_place_operators_write_into_the_tensor(gpu: str) -> None:
     check(x, gpu, [0, 9])
 
 
+def test_gradients_flow_through_an_in_place_operator(gpu: str) -> None:
+    x = mg.tensor([1.0, 2.0], device=gpu, requires_grad=True)
+    y = x * 1
+    y *= mg.tensor([2.0, 3.0], device=gpu)
+    y.sum().backward()
+    check(x.grad, gpu, [2, 3])
+
+
 def test_an_overwritten_value_is_noticed_by_backward(gpu: str) -> None:
     x = mg.tensor([1.0, 2.0], device=gpu, requires_grad=True)
     y = x * 1

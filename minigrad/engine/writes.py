@@ -31,16 +31,17 @@ class Writes:
         self.recorded: set[int] = set()  # the memory that the graph itself has written to
         self._by_owner: dict[int, _Write] = {}
 
-    def mark(self, array: Array, recorded: int = 0) -> None:
+    def mark(self, array: Array, node: Node | None = None) -> None:
+        """Date a write to the memory of `array`; `node` is how the graph knows of it, if it does."""
         owner = array if array.base is None else owner_of(array)
         key = id(owner)
         write = self._by_owner.get(key)
         if write is None:
             write = self._by_owner[key] = _Write(weakref.ref(owner, lambda _: self._forget(key)))
         self.latest = write.time = tick()
-        if recorded:
+        if node is not None:
             self.recorded.add(key)
-            write.recorded = recorded
+            write.recorded = node.time
 
     def _forget(self, key: int) -> None:
         self._by_owner.pop(key, None)

@@ -9,7 +9,7 @@ import numpy as np
 from ..engine.errors import DtypeError, IndexingError, ShapeError, axis_problem, broadcast_problem
 from ..engine.op import composite, op
 from .arithmetic import where
-from .indexing import _add_at, _last_wins, _write, check_range, clean_index
+from .indexing import add_at, check_range, clean_index, last_wins, write
 
 
 def _along(xp: Any, shape: tuple[int, ...], indices: Any, axis: int) -> tuple[Any, ...]:
@@ -46,7 +46,7 @@ def _add_along(xp, a, values, *, indices, axis):
     out = a.copy()
     indices = xp.asarray(indices)
     where_ = _along(xp, a.shape, indices, axis)
-    _add_at(xp, out, where_, xp.broadcast_to(xp.asarray(values), np.broadcast_shapes(*[i.shape for i in where_])))
+    add_at(xp, out, where_, xp.broadcast_to(xp.asarray(values), np.broadcast_shapes(*[i.shape for i in where_])))
     return out
 
 
@@ -56,14 +56,14 @@ _add_along.vjp(a=lambda g: g, values=lambda g, indices, axis: _take_along(g, ind
 @op
 def _lasting_along(xp, a, *, indices, axis):
     """Which of the elements written along one axis are not overwritten by a later one."""
-    return _last_wins(xp, a.shape, _along(xp, a.shape, xp.asarray(indices), axis))
+    return last_wins(xp, a.shape, _along(xp, a.shape, xp.asarray(indices), axis))
 
 
 @op
 def _put_along(xp, a, values, *, indices, axis):
     """A copy of `a` with `values` where `indices` name along one axis."""
     out = a.copy()
-    _write(xp, out, _along(xp, a.shape, xp.asarray(indices), axis), values)
+    write(xp, out, _along(xp, a.shape, xp.asarray(indices), axis), values)
     return out
 
 

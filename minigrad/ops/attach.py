@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 import inspect
-import operator
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ..engine.backend import is_array, on_device_of
+from ..engine.backend import is_array
 from ..engine.convert import tensor
-from ..engine.errors import DtypeError, ShapeError
-from ..engine.modes import local
 from ..engine.op import COMPOSITES, OPS, Composite, Op
 from ..engine.protocols import NUMPY
-from ..engine.tensor import Tensor, wrap
-from ..engine.writes import writes
+from ..engine.tensor import Tensor
 from . import creation
 from .arithmetic import where
-from .indexing import assign, check_writable, clean_index, getitem
+from .indexing import clean_index, getitem
+from .inplace import assign, in_place
 from .shape import reshape, swapaxes, transpose
 
 OPERATORS = {
     "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide", "mod": "remainder",
     "pow": "power", "matmul": "matmul", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
 }  # fmt: skip
-SYMBOLS = dict(zip(OPERATORS, ("+", "-", "*", "/", "//", "%", "**", "@", "&", "|", "^")))
 COMPARISONS = {
     "lt": "less",
     "le": "less_equal",
@@ -109,49 +105,6 @@ def _as_input(value: Any, weak: bool) -> Any:
     return tensor(value) if is_array(value) or isinstance(value, (list, tuple)) else value
 
 
-def _in_place(name: str, op: Op) -> Callable[[Tensor, Any], Tensor]:
-    change: Callable[[Any, Any], Any] = getattr(operator, f"i{name}")
-
-    def method(self: Tensor, other: Any) -> Tensor:
-        recorded = local.mode.record and (self.node is not None or isinstance(other, Tensor) and other.node is not None)
-        data = self.data
-        if not recorded and type(data) is np.ndarray:
-            try:
-                change(data, other.data if isinstance(other, Tensor) else other)
-                writes.mark(data)
-                return self
-            except (ValueError, TypeError):
-                pass  # the long way says what is wrong
-        check_writable(self, recorded, f"in-place {op.name}")
-        # The rules need the old values, which are about to be replaced.
-        before = wrap(self.data.copy(), self.node) if recorded else self
-        result = op(before, before if other is self else other)
-        if result.shape != self.shape:
-            raise ShapeError(
-                f"in-place {op.name}: the result does not fit into the tensor",
-                self.shape,
-                result.shape,
-                f"write x = x {SYMBOLS[name]} y",
-            )
-        if result.dtype != self.dtype:
-            if not np.can_cast(result.dtype, self.dtype, "same_kind"):
-                raise DtypeError(
-                    f"in-place {op.name}: the result cannot be stored in the tensor",
-                    self.dtype,
-                    result.dtype,
-                    "convert with x.astype first",
-                )
-            result = result.astype(self.dtype)
-        with on_device_of(self.data):
-            self.data[...] = result.data
-        if recorded:
-            self.node = result.node
-        writes.mark(self.data, recorded=self.node.time if recorded and self.node is not None else 0)
-        return self
-
-    return method
-
-
 def _comparison(op: Op) -> Callable[[Tensor, Any], Any]:
     def method(self: Tensor, other: Any) -> Any:
         return (
@@ -208,7 +161,7 @@ def attach() -> dict[str, Callable[..., Any]]:
     for name, op in ((name, OPS[ours]) for name, ours in OPERATORS.items()):
         setattr(Tensor, f"__{name}__", op.binary)
         setattr(Tensor, f"__r{name}__", _reflected(op))
-        setattr(Tensor, f"__i{name}__", _in_place(name, op))
+        setattr(Tensor, f"__i{name}__", in_place(name, op))
     for name, ours in COMPARISONS.items():
         setattr(Tensor, f"__{name}__", _comparison(OPS[ours]))
     for name, ours in UNARY.items():

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import math
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
-from ..engine.backend import address_of, device_of, duplicate, is_array
+from ..engine.backend import device_of, duplicate, is_array
 from ..engine.errors import (
     DeviceError,
     DtypeError,
-    GradientError,
     IndexingError,
     MinigradError,
     axis_problem,
     broadcast_problem,
     describe,
-    explain,
 )
-from ..engine.modes import local
-from ..engine.op import as_operand, composite, op
+from ..engine.op import composite, op
 from ..engine.tensor import Tensor
-from ..engine.writes import writes
 from .arithmetic import where
 
 _PLAIN = (int, slice, type(None), type(Ellipsis))
@@ -73,7 +68,7 @@ def check_range(name: str, indices: Any, size: int) -> Any:
     return indices
 
 
-def _is_basic(index: Any) -> bool:
+def is_basic(index: Any) -> bool:
     """Whether the index picks each element at most once, as slices and single numbers do."""
     return all(isinstance(i, _PLAIN) for i in (index if isinstance(index, tuple) else (index,)))
 
@@ -154,16 +149,16 @@ def place(xp, a, *, index, shape):
     """Zeros of `shape`, with the elements of `a` added at `index`: what carries the gradient of `x[index]` back."""
     out = xp.zeros(shape, a.dtype)
     index = _on_device(xp, index, shape)
-    if _is_basic(index) or _is_mask(index):
+    if is_basic(index) or _is_mask(index):
         out[index] = a
     elif xp is np and _picks_rows(index):
         _add_rows(out, index if is_array(index) else index[0], a)
     else:
-        _add_at(xp, out, index, a)
+        add_at(xp, out, index, a)
     return out
 
 
-def _add_at(xp: Any, out: Any, index: Any, values: Any) -> None:
+def add_at(xp: Any, out: Any, index: Any, values: Any) -> None:
     """`out[index] += values`, repeated places added up. CUDA adds only some dtypes without a race, uint64 among them."""
     if xp is np or out.dtype.kind not in "iub":
         xp.add.at(out, index, values)
@@ -209,16 +204,16 @@ def _winners(xp: Any, shape: tuple[int, ...], index: Any) -> Any:
     return board[places].astype(np.int64)
 
 
-def _last_wins(xp: Any, shape: tuple[int, ...], index: Any) -> Any:
+def last_wins(xp: Any, shape: tuple[int, ...], index: Any) -> Any:
     """Of the elements written to `index`, which are still there afterwards: all but those whose place is named again later."""
     winners = _winners(xp, shape, index)
     return winners == xp.arange(winners.size).reshape(winners.shape)
 
 
-def _write(xp: Any, out: Any, index: Any, value: Any) -> None:
+def write(xp: Any, out: Any, index: Any, value: Any) -> None:
     """`out[index] = value`. Where a place is named twice the last value wins, also on a GPU, which writes in any order."""
     index = _on_device(xp, index, out.shape)
-    if xp is not np and is_array(value) and value.size > 1 and not _is_basic(index) and not _is_mask(index):
+    if xp is not np and is_array(value) and value.size > 1 and not is_basic(index) and not _is_mask(index):
         winners = _winners(xp, out.shape, index)
         value = value.reshape(value.shape[max(value.ndim - winners.ndim, 0) :])
         value = xp.broadcast_to(value, winners.shape).reshape(-1)[winners]
@@ -228,14 +223,14 @@ def _write(xp: Any, out: Any, index: Any, value: Any) -> None:
 @op
 def _lasting(xp, a, *, index):
     """Which of the elements written to `a[index]` are not overwritten by a later one."""
-    return _last_wins(xp, a.shape, _on_device(xp, index, a.shape))
+    return last_wins(xp, a.shape, _on_device(xp, index, a.shape))
 
 
 @op
 def setitem(xp, a, value, *, index):
     """A copy of `a` in which `a[index]` is `value`. `x[index] = value` does the same in place."""
     out = a.copy()
-    _write(xp, out, index, value)
+    write(xp, out, index, value)
     return out
 
 
@@ -262,7 +257,7 @@ setitem.explain = _explain_setitem
 
 def _setitem_wrt_value(g, index, value_shape):
     part = getitem(g, index=index)
-    if not _is_basic(index):
+    if not is_basic(index):
         part = where(_lasting(g, index=index), part, 0)
     return (
         part[(None,) * len(value_shape)] if part.ndim < len(value_shape) else part
@@ -270,85 +265,6 @@ def _setitem_wrt_value(g, index, value_shape):
 
 
 setitem.vjp(a=lambda g, index: setitem(g, 0, index=index), value=_setitem_wrt_value)
-
-
-def assign(t: Tensor, index: Any, value: Any) -> None:
-    """`t[index] = value`: written in place, and recorded if a gradient flows through either side."""
-    index = clean_index(index, "setitem")
-    given = value.data if isinstance(value, Tensor) else value
-    if not isinstance(given, (bool, int, float, complex, np.generic)) and not is_array(given):
-        given = as_operand(given, "setitem")
-    value_node = value.node if isinstance(value, Tensor) else None
-    recorded = local.mode.record and (t.node is not None or value_node is not None)
-    if not (recorded and _comes_back(t, index, given, value_node)):
-        check_writable(t, recorded, "setitem")
-    if recorded and is_array(given) and writes.is_stale(given, value_node):
-        raise GradientError(
-            "setitem: the value shares memory with a tensor that was written to in place, and its own graph does not know of that write",
-            got=describe(given),
-            fix="take the view again after the write, or clone() it before",
-        )
-    if value_node is not None and t.dtype.kind != "f":
-        raise DtypeError(
-            "setitem: a value that requires a gradient cannot be written into whole numbers",
-            "a floating tensor",
-            t.dtype,
-        )
-    xp, here = setitem.settle([t.data, given])
-    try:
-        with here or nullcontext():
-            _write(xp, t.data, index, given)
-    except (ValueError, IndexError, TypeError, OverflowError) as error:
-        raise explain(setitem, [t.data, given], {"index": index}, local.mode.scope, error) from None
-    if recorded:
-        mask = (t.node is not None) + 2 * (value_node is not None)
-        t.node = setitem.record(t.data, [t.data, given], [t.node, value_node], mask, {"index": index})
-    writes.mark(t.data, recorded=t.node.time if recorded and t.node is not None else 0)
-
-
-def _comes_back(t: Tensor, index: Any, given: Any, node: Any) -> bool:
-    """Whether this is the end of `t[index] += …`: the very view of `t` that was just written to is assigned to its place."""
-    if not is_array(given) or not _is_basic(index) or not writes.wrote_last(t.data, node):
-        return False
-    place = t.data[index]
-    return place.strides == given.strides and place.shape == given.shape and address_of(place) == address_of(given)
-
-
-_VIEWS = {"getitem", "reshape", "transpose", "broadcast_to", "flip", "_output", "_split", "_unstack"}
-
-
-def _shows_a_leaf(t: Tensor) -> bool:
-    """Whether `t` is a view of a tensor that requires a gradient of its own."""
-    node = t.node if t.data.base is not None else None
-    while node is not None and node.name in _VIEWS:
-        node = node.parents[0]
-    return node is not None and node.plan is None
-
-
-def check_writable(t: Tensor, recorded: bool, name: str) -> None:
-    """Refuse, before anything is written, a write that would make gradients wrong."""
-    if recorded and t.node is not None and (t.node.plan is None or _shows_a_leaf(t)):
-        raise GradientError(
-            f"{name}: a leaf that requires a gradient, or a view of one, cannot be written to in place while operations are recorded",
-            got=f"{t.shape} {t.dtype}",
-            fix="do it inside mg.no_grad(), or write into x.clone()",
-        )
-    if recorded and writes.is_stale(t.data, t.node):
-        raise GradientError(
-            f"{name}: this tensor's memory was already written through another tensor",
-            fix="write through one tensor only, or clone() first",
-        )
-    if _is_read_only(t.data):
-        raise GradientError(
-            f"{name}: this tensor is a read-only view, such as broadcast_to makes", fix="write into x.clone()"
-        )
-
-
-def _is_read_only(array: Any) -> bool:
-    """Whether elements share memory with each other. NumPy has a flag for it; CuPy shows it by a stride of 0."""
-    if hasattr(array.flags, "writeable"):
-        return not array.flags.writeable
-    return any(n > 1 and step == 0 for n, step in zip(array.shape, array.strides))
 
 
 @composite

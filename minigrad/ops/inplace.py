@@ -1,0 +1,148 @@
+"""Writing into a tensor: `x[index] = value`, `x += y` and the like."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+
+from ..engine.backend import address_of, duplicate, is_array, on_device_of
+from ..engine.errors import DtypeError, GradientError, ShapeError, describe, explain
+from ..engine.modes import local
+from ..engine.op import EXPLAINED, Op, as_operand
+from ..engine.tensor import Tensor, wrap
+from ..engine.writes import writes
+from .indexing import clean_index, is_basic, setitem, write
+
+SYMBOLS = {
+    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**", "matmul": "@",
+    "and": "&", "or": "|", "xor": "^",
+}  # fmt: skip
+VIEWS = {"getitem", "reshape", "transpose", "broadcast_to", "flip", "_output", "_split", "_unstack"}
+
+
+def assign(t: Tensor, index: Any, value: Any) -> None:
+    """`t[index] = value`: written in place, and recorded if a gradient flows through either side."""
+    index = clean_index(index, "setitem")
+    given = value.data if isinstance(value, Tensor) else value
+    if not isinstance(given, (bool, int, float, complex, np.generic)) and not is_array(given):
+        given = as_operand(given, "setitem")
+    value_node = value.node if isinstance(value, Tensor) else None
+    recorded = local.mode.record and (t.node is not None or value_node is not None)
+    if not (recorded and _comes_back(t, index, given, value_node)):
+        check_writable(t, recorded, "setitem")
+    if recorded and is_array(given) and writes.is_stale(given, value_node):
+        raise GradientError(
+            "setitem: the value shares memory with a tensor that was written to in place, and its own graph does not know of that write",
+            got=describe(given),
+            fix="take the view again after the write, or clone() it before",
+        )
+    if value_node is not None and t.dtype.kind != "f":
+        raise DtypeError(
+            "setitem: a value that requires a gradient cannot be written into whole numbers",
+            "a floating tensor",
+            t.dtype,
+        )
+    xp, here = setitem.settle([t.data, given])
+    try:
+        with here or nullcontext():
+            write(xp, t.data, index, given)
+    except EXPLAINED as error:
+        raise explain(setitem, [t.data, given], {"index": index}, local.mode.scope, error) from None
+    if recorded:
+        mask = (t.node is not None) + 2 * (value_node is not None)
+        t.node = setitem.record(t.data, [t.data, given], [t.node, value_node], mask, {"index": index})
+    writes.mark(t.data, t.node if recorded else None)
+
+
+def _comes_back(t: Tensor, index: Any, given: Any, node: Any) -> bool:
+    """Whether this ends `t[index] += …`: the very view of `t` that was just written to is assigned to its place."""
+    if not is_array(given) or not is_basic(index) or not writes.wrote_last(t.data, node):
+        return False
+    place = t.data[index]
+    return place.strides == given.strides and place.shape == given.shape and address_of(place) == address_of(given)
+
+
+def _shows_a_leaf(t: Tensor) -> bool:
+    """Whether `t` is a view of a tensor that requires a gradient of its own."""
+    node = t.node if t.data.base is not None else None
+    while node is not None and node.name in VIEWS:
+        node = node.parents[0]
+    return node is not None and node.plan is None
+
+
+def check_writable(t: Tensor, recorded: bool, name: str) -> None:
+    """Refuse, before anything is written, a write that would make gradients wrong."""
+    if recorded and t.node is not None and (t.node.plan is None or _shows_a_leaf(t)):
+        raise GradientError(
+            f"{name}: a leaf that requires a gradient, or a view of one, cannot be written to in place while operations are recorded",
+            got=f"{t.shape} {t.dtype}",
+            fix="do it inside mg.no_grad(), or write into x.clone()",
+        )
+    if recorded and writes.is_stale(t.data, t.node):
+        raise GradientError(
+            f"{name}: this tensor's memory was already written through another tensor",
+            fix="write through one tensor only, or clone() first",
+        )
+    if _is_read_only(t.data):
+        raise GradientError(
+            f"{name}: this tensor is a read-only view, such as broadcast_to makes", fix="write into x.clone()"
+        )
+
+
+def _is_read_only(array: Any) -> bool:
+    """Whether elements share memory with each other. NumPy has a flag for it; CuPy shows it by a stride of 0."""
+    if hasattr(array.flags, "writeable"):
+        return not array.flags.writeable
+    return any(n > 1 and step == 0 for n, step in zip(array.shape, array.strides))
+
+
+def in_place(name: str, op: Op) -> Callable[[Tensor, Any], Tensor]:
+    """The method behind `x += y` and the like: the op's result, written to where `x` was."""
+    change: Callable[[Any, Any], Any] = getattr(operator, f"i{name}")
+
+    def method(self: Tensor, other: Any) -> Tensor:
+        recorded = local.mode.record and (self.node is not None or isinstance(other, Tensor) and other.node is not None)
+        data = self.data
+        if not recorded and type(data) is np.ndarray:
+            try:
+                change(data, other.data if isinstance(other, Tensor) else other)
+                writes.mark(data)
+                return self
+            except (ValueError, TypeError):
+                pass  # the long way says what is wrong
+        check_writable(self, recorded, f"in-place {op.name}")
+        before = wrap(duplicate(data), self.node) if recorded else self  # the rules need the values that are replaced
+        result = _fitted(name, op(before, before if other is self else other), self)
+        with on_device_of(data):
+            data[...] = result.data
+        if recorded:
+            self.node = result.node
+        writes.mark(data, self.node if recorded else None)
+        return self
+
+    return method
+
+
+def _fitted(name: str, result: Tensor, target: Tensor) -> Tensor:
+    """The result of an op in the dtype of the tensor that it is to be stored in; refused if it does not fit there."""
+    if result.shape != target.shape:
+        raise ShapeError(
+            f"x {SYMBOLS[name]}= y: the result does not fit into x",
+            target.shape,
+            result.shape,
+            f"write x = x {SYMBOLS[name]} y",
+        )
+    if result.dtype == target.dtype:
+        return result
+    if not np.can_cast(result.dtype, target.dtype, "same_kind"):
+        raise DtypeError(
+            f"x {SYMBOLS[name]}= y: the result cannot be stored in x",
+            target.dtype,
+            result.dtype,
+            "convert with x.astype first",
+        )
+    return result.astype(target.dtype)
