@@ -226,12 +226,9 @@ class _Checker:
             return float(sum(p.sum() for p in products)), float(sum(abs(p).sum() for p in products))
 
         seeded = [(g, wrap(_place(w, g))) for g, w in zip(first, weights) if g is not None and g.node is not None]
+        outs, seeds = [g for g, _ in seeded], [w for _, w in seeded]
         with enable_grad():
-            analytic = (
-                grad([g for g, _ in seeded], leaves, [w for _, w in seeded], allow_unused=True)
-                if seeded
-                else [None] * len(leaves)
-            )
+            analytic = grad(outs, leaves, seeds, allow_unused=True)
         self.compare("second", [_array(g, x) for g, x in zip(analytic, leaves)], projected)
 
     def compare(self, which: str, analytic: list[np.ndarray], value: Callable[[], tuple[float, float]]) -> None:
@@ -291,9 +288,8 @@ class _Checker:
             if gaps[-1] <= 30 * tolerance and not bent:
                 return (4 * narrow - wide) / 3, noise + gaps[-1], None
             step /= 4
-        if not bent and gaps[-1] < 0.05 * max(
-            gaps
-        ):  # smooth once but not twice: the error falls with the step, not with its square
+        smooth_once = not bent and gaps[-1] < 0.05 * max(gaps)
+        if smooth_once:  # but not twice: the error falls with the step, not with its square
             return narrow, noise + 2 * gaps[-1], None
         left, right = (middle - near_left) / (2 * step), (near_right - middle) / (2 * step)
         return narrow, noise, f"{left:.6g} on the left, {right:.6g} on the right, at a distance of {2 * step:.2g}"

@@ -35,9 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except KeyboardInterrupt:
         return 130
-    except (
-        BrokenPipeError
-    ):  # the reader, such as `head`, has seen enough; Python must not flush into the closed pipe at exit
+    except BrokenPipeError:
+        # The reader, such as `head`, has seen enough; Python must not flush into the closed pipe at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     return code

@@ -18,21 +18,9 @@ from .errors import DeviceError, DtypeError, MissingExtraError, nearest
 
 Array = Any  # numpy.ndarray or cupy.ndarray
 DTYPES = (
-    "float32",
-    "float64",
-    "float16",
-    "int64",
-    "int32",
-    "int16",
-    "int8",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-    "bool",
-    "complex64",
-    "complex128",
-)
+    "float32", "float64", "float16", "int64", "int32", "int16", "int8", "uint8", "uint16", "uint32", "uint64",
+    "bool", "complex64", "complex128",
+)  # fmt: skip
 
 
 class Random:

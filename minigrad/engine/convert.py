@@ -42,7 +42,7 @@ def tensor(data: Any, dtype: Any = None, device: str | None = None, requires_gra
     if not is_array(source):
         source = _from_python(source, dtype)
     wanted = source.dtype if dtype is None else as_dtype(dtype)
-    as_dtype(source.dtype)
+    as_dtype(source.dtype)  # refuses strings and objects, also where they could be converted
     device = device_of(source) if device is None else device
     backend = backend_named(device)
     if device_of(source) != device:
@@ -59,9 +59,8 @@ def _from_python(data: Any, dtype: Any) -> np.ndarray:
     try:
         array = np.asarray(data)
         if wanted is not None and array.dtype != wanted and array.dtype.kind in "biufcO":
-            array = np.array(
-                data, dtype=wanted
-            )  # from the numbers themselves, so that those that do not fit are refused
+            # From the numbers themselves, so that those that do not fit are refused.
+            array = np.array(data, dtype=wanted)
     except (ValueError, TypeError, OverflowError) as error:
         if "inhomogeneous" in str(error):
             raise ShapeError(

@@ -16,9 +16,8 @@ class MinigradError(Exception):
 
     def __init__(self, problem: str, expected: object = None, got: object = None, fix: object = None):
         parts = (("expected", expected), ("got", got), ("fix", fix))
-        super().__init__(
-            "\n".join([problem, *(f"  {label + ':':9} {text}" for label, text in parts if text is not None)])
-        )
+        lines = [f"  {label + ':':9} {text}" for label, text in parts if text is not None]
+        super().__init__("\n".join([problem, *lines]))
 
 
 class ArgumentError(MinigradError, ValueError):
@@ -81,13 +80,11 @@ def describe(value: Any) -> str:
     if isinstance(value, (tuple, list)) and len(value) <= 8:
         parts = ", ".join(describe(v) for v in value) + "," * (isinstance(value, tuple) and len(value) == 1)
         return f"({parts})" if isinstance(value, tuple) else f"[{parts}]"
-    if isinstance(value, slice) or value is Ellipsis:
-        return (
-            "…"
-            if value is Ellipsis
-            else ":".join("" if v is None else str(v) for v in (value.start, value.stop, value.step)).removesuffix(":")
-            or ":"
-        )
+    if value is Ellipsis:
+        return "…"
+    if isinstance(value, slice):
+        bounds = ["" if bound is None else str(bound) for bound in (value.start, value.stop, value.step)]
+        return ":".join(bounds).removesuffix(":")
     return repr(value) if isinstance(value, (bool, int, float, complex, type(None), str)) else type(value).__name__
 
 

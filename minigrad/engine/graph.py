@@ -31,20 +31,9 @@ class Node:
     """How one value was made: which op, from which nodes, and what its rules will need."""
 
     __slots__ = (
-        "plan",
-        "parents",
-        "saved",
-        "attrs",
-        "shape",
-        "dtype",
-        "time",
-        "scope",
-        "line",
-        "hooks",
-        "grad",
-        "retain",
+        "plan", "parents", "saved", "attrs", "shape", "dtype", "time", "scope", "line", "hooks", "grad", "retain",
         "__weakref__",
-    )
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -307,10 +296,8 @@ def _run_hooks(node: Node, g: Any, create_graph: bool) -> Any:
         result = hook(given)
         if result is None:
             continue
-        alike = isinstance(result, Tensor) and (result.shape, result.dtype, result.device) == (
-            (given.shape, given.dtype, given.device)
-        )
-        if not alike:
+        wanted = (given.shape, given.dtype, given.device)
+        if not isinstance(result, Tensor) or (result.shape, result.dtype, result.device) != wanted:
             raise GradientError(
                 "a hook must return None or a gradient like the one it got",
                 f"a Tensor, {describe(given)}, on device {given.device}",

@@ -116,12 +116,10 @@ class Plan:
         inputs = self.op.signature.inputs
         values = list(node.saved)
         for k, (name, value) in enumerate(zip(self.names, values)):
-            if name == "out":
-                values[k] = (
-                    tuple([self.op.output(v, node, j) for j, v in enumerate(value)])
-                    if isinstance(value, tuple)
-                    else wrap(value, node)
-                )
+            if name == "out" and self.op.several:
+                values[k] = tuple([self.op.output(v, node, j) for j, v in enumerate(value)])
+            elif name == "out":
+                values[k] = wrap(value, node)
             elif name in inputs and self.op.signature.variadic:
                 values[k] = tuple(wrap(v, p) if hasattr(v, "shape") else v for v, p in zip(value, node.parents))
             elif name in inputs and hasattr(value, "shape"):

@@ -329,13 +329,11 @@ def seed_of(output: Tensor, gradient: Any) -> Array:
         if not output.shape and output.data.__class__ is np.ndarray:
             return np.asarray(1, output.dtype)
         return backend_of(output.data).full(output.shape, 1, output.dtype, output.device)
-    from .convert import tensor
+    seed = gradient
+    if not isinstance(seed, Tensor):
+        from .convert import tensor
 
-    seed = (
-        gradient
-        if isinstance(gradient, Tensor)
-        else tensor(gradient, dtype=output.dtype, device=None if is_array(gradient) else output.device)
-    )
+        seed = tensor(gradient, dtype=output.dtype, device=None if is_array(gradient) else output.device)
     if seed.shape != output.shape:
         raise ShapeError(
             "backward: the gradient does not look like the output",

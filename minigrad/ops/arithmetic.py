@@ -13,11 +13,9 @@ from .elementwise import elementwise, log, sigmoid
 
 
 def _not_for_booleans(*operands: Any, instead: str) -> tuple[str, str] | None:
-    return (
-        ("numbers", f"{instead}, or x.astype('float32')")
-        if any(hasattr(x, "dtype") and x.dtype.kind == "b" for x in operands)
-        else None
-    )
+    if any(hasattr(x, "dtype") and x.dtype.kind == "b" for x in operands):
+        return "numbers", f"{instead}, or x.astype('float32')"
+    return None
 
 
 @elementwise
@@ -81,9 +79,8 @@ def power(xp, a, b):
 def _power_wrt_base(g, a, b):
     if isinstance(b, (int, float)):
         return where(False, g, 0) if b == 0 else g if b == 1 else g * (b * a) if b == 2 else g * (b * a ** (b - 1))
-    flat = ((a == 0) | (a != a)) & (
-        b == 0
-    )  # elsewhere b = 0 must stay in the formula, since its own derivative there is not 0
+    # Elsewhere b = 0 must stay in the formula, since its own derivative there is not 0.
+    flat = ((a == 0) | (a != a)) & (b == 0)
     return where(flat, 0, g * b * a ** where(flat, 1, b - 1))
 
 

@@ -24,13 +24,8 @@ OPERATORS = {
     "pow": "power", "matmul": "matmul", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
 }  # fmt: skip
 COMPARISONS = {
-    "lt": "less",
-    "le": "less_equal",
-    "gt": "greater",
-    "ge": "greater_equal",
-    "eq": "equal",
-    "ne": "not_equal",
-}
+    "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal", "ne": "not_equal",
+}  # fmt: skip
 UNARY = {"neg": "negative", "pos": "positive", "abs": "abs", "invert": "bitwise_invert"}
 NUMPY_ALIASES = {  # NumPy has two functions for one of ours
     np.amax: "max",
@@ -46,28 +41,11 @@ NUMPY_ALIASES = {  # NumPy has two functions for one of ours
 NOT_NUMPY = {"put_along_axis", "svd"}  # of the same name, but NumPy's writes in place, or gives another form
 IN_LINALG = {"inv", "solve", "det", "slogdet", "cholesky", "qr", "norm"}
 INTERNAL = {"getitem", "setitem", "place", "to_device"}  # reached through x[...], x.to(...)
-NOT_METHODS = {  # names whose natural first argument is not one tensor, or that live elsewhere
-    "concatenate",
-    "stack",
-    "meshgrid",
-    "einsum",
-    "where",
-    "elu",
-    "selu",
-    "gelu",
-    "silu",
-    "mish",
-    "leaky_relu",
-    "hardtanh",
-    "hardsigmoid",
-    "softplus",
-    "softsign",
-    "logsigmoid",
-    "one_hot",
-    "tensordot",
-    "reshape",
-    "transpose",
-}
+NOT_METHODS = {  # their natural first argument is not one tensor, or they live elsewhere, or their method is written by hand
+    "concatenate", "stack", "meshgrid", "einsum", "tensordot",
+    "elu", "selu", "gelu", "silu", "mish", "leaky_relu", "hardtanh", "hardsigmoid", "softplus", "softsign", "logsigmoid", "one_hot",
+    "reshape", "transpose", "where",
+}  # fmt: skip
 
 
 def public(function: Op | Composite) -> Callable[..., Any]:
@@ -79,12 +57,9 @@ def public(function: Op | Composite) -> Callable[..., Any]:
             return function(*args, **kwargs)
         if signature.variadic and isinstance(function, Op):
             first, *rest = args or [kwargs.pop(signature.inputs[0], None)]
-            items = (
-                [x if isinstance(x, Tensor) else tensor(x) for x in first]
-                if isinstance(first, (list, tuple))
-                else first
-            )
-            return function(items, *rest, **kwargs)
+            if isinstance(first, (list, tuple)):
+                first = [x if isinstance(x, Tensor) else tensor(x) for x in first]
+            return function(first, *rest, **kwargs)
         count = len(args) if signature.variadic else len(signature.inputs)
         weak = any(isinstance(x, Tensor) for x in (*args, *kwargs.values()))
         given = [_as_input(x, weak) for x in args[:count]] + list(args[count:])
@@ -106,24 +81,19 @@ def _as_input(value: Any, weak: bool) -> Any:
 
 
 def _comparison(op: Op) -> Callable[[Tensor, Any], Any]:
+    comparable = (Tensor, int, float, complex, np.generic, np.ndarray, list, tuple)
+
     def method(self: Tensor, other: Any) -> Any:
-        return (
-            op(self, other)
-            if isinstance(other, (Tensor, int, float, complex, np.generic, np.ndarray, list, tuple)) or is_array(other)
-            else NotImplemented
-        )
+        return op(self, other) if isinstance(other, comparable) or is_array(other) else NotImplemented
 
     return method
 
 
 def _method(op: Op | Composite) -> Callable[..., Any]:
-    lane = (
-        isinstance(op, Op)
-        and op.arity == 1
-        and not op.several
-        and inspect.Parameter.empty not in op.signature.defaults.values()
-    )
-    short = op.unary if isinstance(op, Op) and lane else op
+    short: Callable[[Tensor], Any] = op
+    if isinstance(op, Op) and op.arity == 1 and not op.several:
+        complete = inspect.Parameter.empty not in op.signature.defaults.values()
+        short = op.unary if complete else op
 
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
         return op(self, *args, **kwargs) if args or kwargs else short(self)
@@ -156,6 +126,16 @@ def _transpose(self: Tensor, *axes: Any) -> Tensor:
     return transpose(self, axes=tuple(given) if given else None)
 
 
+def _reversed_axes(self: Tensor) -> Tensor:
+    """The tensor with its axes reversed."""
+    return transpose(self)
+
+
+def _exchanged_axes(self: Tensor) -> Tensor:
+    """The tensor with its last two axes exchanged."""
+    return swapaxes(self, axis1=-1, axis2=-2)
+
+
 def attach() -> dict[str, Callable[..., Any]]:
     """Fill Tensor and the table behind NumPy's protocols; return the public functions by name."""
     for name, op in ((name, OPS[ours]) for name, ours in OPERATORS.items()):
@@ -175,14 +155,8 @@ def attach() -> dict[str, Callable[..., Any]]:
             setattr(Tensor, name, _method(function))
     for method in (_reshape, _transpose, _where, creation.to):
         setattr(Tensor, method.__name__.lstrip("_"), method)
-    properties = {
-        "T": property(lambda self: transpose(self), doc="The tensor with its axes reversed."),
-        "mT": property(
-            lambda self: swapaxes(self, axis1=-1, axis2=-2), doc="The tensor with its last two axes exchanged."
-        ),
-    }
-    for name, value in properties.items():
-        setattr(Tensor, name, value)
+    for name, getter in (("T", _reversed_axes), ("mT", _exchanged_axes)):
+        setattr(Tensor, name, property(getter))
     functions = {name: public(f) for name, f in named.items()}
     NUMPY.update(_counterparts(functions))
     return functions

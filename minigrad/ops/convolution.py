@@ -159,14 +159,13 @@ def convolve(
     strides, dilations = as_sizes(name, "stride", stride, count), as_sizes(name, "dilation", dilation, count)
     a = _frame(a, _widths(name, padding, kernel, strides, dilations))
     _check_room(name, a.shape[2:], kernel, dilations)
-    windows = _unfold(
-        swapaxes(a, axis1=0, axis2=1), kernel=kernel, stride=strides, dilation=dilations
-    )  # (C, *kernel, N, *out)
+    channels = swapaxes(a, axis1=0, axis2=1)  # (C, N, *sizes)
+    windows = _unfold(channels, kernel=kernel, stride=strides, dilation=dilations)  # (C, *kernel, N, *out)
     out_channels, inner = weight.shape[0], math.prod(weight.shape[1:])
     columns = reshape(windows, shape=(groups, inner, math.prod(windows.shape[1 + count :])))  # (g, C/g * k, N * out)
     rows = reshape(weight, shape=(groups, out_channels // groups, inner))  # (g, O/g, C/g * k)
     out = reshape(matmul(rows, columns), shape=(out_channels, *windows.shape[1 + count :]))  # (O, N, *out)
-    out = swapaxes(out, axis1=0, axis2=1)
+    out = swapaxes(out, axis1=0, axis2=1)  # (N, O, *out)
     return out if bias is None else out + reshape(bias, shape=(-1, *[1] * count))
 
 
@@ -185,13 +184,8 @@ def _check_convolution(name: str, a: Any, weight: Any, bias: Any, groups: int, c
             weight.shape,
         )
     channels, out_channels = a.shape[-count - 1], weight.shape[0]
-    if (
-        isinstance(groups, bool)
-        or not isinstance(groups, int)
-        or groups < 1
-        or channels % groups
-        or out_channels % groups
-    ):
+    whole = isinstance(groups, int) and not isinstance(groups, bool) and groups >= 1
+    if not whole or channels % groups or out_channels % groups:
         raise ArgumentError(
             f"{name}: the channels do not divide into groups",
             f"a divisor of {channels} (in) and of {out_channels} (out)",

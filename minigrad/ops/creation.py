@@ -11,12 +11,13 @@ from ..engine.op import op
 from ..engine.tensor import Tensor, wrap
 
 
-def _finish(array: Any, requires_grad: bool) -> Tensor:
+def finish(array: Any, requires_grad: bool) -> Tensor:
+    """A new array as the Tensor that the user gets."""
     result = wrap(array)
     return result.requires_grad_() if requires_grad else result
 
 
-def _shape(name: str, shape: Any) -> tuple[int, ...]:
+def as_shape(name: str, shape: Any) -> tuple[int, ...]:
     """`zeros(2, 3)` and `zeros((2, 3))` mean the same."""
     sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
     if any(isinstance(n, bool) or not hasattr(n, "__index__") or n < 0 for n in sizes):
@@ -39,14 +40,14 @@ def _made(device: str | None, function: str, *args: Any, **kwargs: Any) -> Any:
 def zeros(*shape: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
     """A tensor of zeros: `zeros(2, 3)` or `zeros((2, 3))`."""
     return full(
-        _shape("zeros", shape), 0, dtype=dtype or get_default_dtype(), device=device, requires_grad=requires_grad
+        as_shape("zeros", shape), 0, dtype=dtype or get_default_dtype(), device=device, requires_grad=requires_grad
     )
 
 
 def ones(*shape: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
     """A tensor of ones: `ones(2, 3)` or `ones((2, 3))`."""
     return full(
-        _shape("ones", shape), 1, dtype=dtype or get_default_dtype(), device=device, requires_grad=requires_grad
+        as_shape("ones", shape), 1, dtype=dtype or get_default_dtype(), device=device, requires_grad=requires_grad
     )
 
 
@@ -54,15 +55,15 @@ def full(
     shape: Any, fill_value: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False
 ) -> Tensor:
     """A tensor filled with one value."""
-    sizes = _shape("full", shape if isinstance(shape, (tuple, list)) else (shape,))
+    sizes = as_shape("full", shape if isinstance(shape, (tuple, list)) else (shape,))
     wanted = as_dtype(dtype) if dtype is not None else tensor(fill_value).dtype
-    return _finish(_made(device, "full", sizes, fill_value, wanted), requires_grad)
+    return finish(_made(device, "full", sizes, fill_value, wanted), requires_grad)
 
 
 def empty(*shape: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
     """A tensor whose elements are whatever the memory holds: fill it before reading it."""
-    return _finish(
-        _made(device, "empty", _shape("empty", shape), as_dtype(dtype or get_default_dtype())), requires_grad
+    return finish(
+        _made(device, "empty", as_shape("empty", shape), as_dtype(dtype or get_default_dtype())), requires_grad
     )
 
 
@@ -97,14 +98,14 @@ def arange(
         dtype = "int64" if all(isinstance(v, int) for v in (start, stop, step)) else get_default_dtype()
     if step == 0:
         raise ArgumentError("arange: the step cannot be 0", "a step up or down", step)
-    return _finish(_made(device, "arange", start, stop, step, dtype=as_dtype(dtype)), requires_grad)
+    return finish(_made(device, "arange", start, stop, step, dtype=as_dtype(dtype)), requires_grad)
 
 
 def linspace(
     start: float, stop: float, num: int = 50, dtype: Any = None, device: str | None = None, requires_grad: bool = False
 ) -> Tensor:
     """`num` evenly spaced numbers from `start` to `stop`, both included."""
-    return _finish(
+    return finish(
         _made(device, "linspace", start, stop, num, dtype=as_dtype(dtype or get_default_dtype())), requires_grad
     )
 
@@ -113,7 +114,7 @@ def eye(
     n: int, m: int | None = None, dtype: Any = None, device: str | None = None, requires_grad: bool = False
 ) -> Tensor:
     """A matrix with ones on the diagonal."""
-    return _finish(_made(device, "eye", n, m, dtype=as_dtype(dtype or get_default_dtype())), requires_grad)
+    return finish(_made(device, "eye", n, m, dtype=as_dtype(dtype or get_default_dtype())), requires_grad)
 
 
 @op

@@ -38,12 +38,9 @@ def _clean_one(i: Any, where: str) -> Any:
         return np.asarray(i)
     if isinstance(i, np.integer):
         return int(i)
+    empty = isinstance(i, (list, range)) and not len(i)  # which NumPy would take for floating
     try:
-        array = (
-            duplicate(i)
-            if is_array(i)
-            else np.asarray(i, dtype=np.intp if isinstance(i, (list, range)) and not len(i) else None)
-        )
+        array = duplicate(i) if is_array(i) else np.asarray(i, dtype=np.intp if empty else None)
     except ValueError:
         raise IndexingError(
             f"{where}: the lists in an index have different lengths",
@@ -84,11 +81,9 @@ def _on_device(xp: Any, index: Any, shape: tuple[int, ...]) -> Any:
         return index
     parts = [np.asarray(i) if isinstance(i, list) else i for i in (index if isinstance(index, tuple) else (index,))]
     if sum([is_array(i) for i in parts]) > 1:
-        parts = [
-            j
-            for i in parts
-            for j in (xp.nonzero(xp.asarray(i)) if is_array(i) and i.dtype.kind == "b" and i.ndim else (i,))
-        ]
+        masks = [is_array(i) and i.dtype.kind == "b" and i.ndim > 0 for i in parts]
+        pieces = [xp.nonzero(xp.asarray(i)) if mask else (i,) for i, mask in zip(parts, masks)]
+        parts = [piece for several in pieces for piece in several]
     spans = [_span(i) for i in parts]
     axis = 0
     for i, span in zip(parts, spans):
@@ -125,9 +120,8 @@ def _explain_index(a: Any, index: Any) -> tuple[str, str] | MinigradError:
                 f"a boolean array of shape {a.shape[axis : axis + i.ndim]} at axis {axis}",
                 f"{i.shape} does not match it",
             )
-        if (isinstance(i, int) or is_array(i) and i.dtype.kind != "b" and i.size) and not -size <= np.min(i) <= np.max(
-            i
-        ) < size:
+        numbers = isinstance(i, int) or is_array(i) and i.dtype.kind != "b" and i.size
+        if numbers and not -size <= np.min(i) <= np.max(i) < size:
             bad = np.max(i) if np.max(i) >= size else np.min(i)
             return (
                 f"{-size} to {size - 1} on axis {axis}, which has size {size}",
@@ -259,9 +253,9 @@ def _setitem_wrt_value(g, index, value_shape):
     part = getitem(g, index=index)
     if not is_basic(index):
         part = where(_lasting(g, index=index), part, 0)
-    return (
-        part[(None,) * len(value_shape)] if part.ndim < len(value_shape) else part
-    )  # the engine sums surplus axes away
+    if part.ndim < len(value_shape):  # the engine sums surplus axes away
+        part = part[(None,) * len(value_shape)]
+    return part
 
 
 setitem.vjp(a=lambda g, index: setitem(g, 0, index=index), value=_setitem_wrt_value)

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..engine.errors import ArgumentError, ShapeError, axis_problem
 from ..engine.op import composite, op
-from .shape import _one_axis, broadcast_to, ravel, reshape, swapaxes
+from .shape import broadcast_to, one_axis, ravel, reshape, swapaxes
 
 
 @op
@@ -84,7 +84,7 @@ _split.vjp(a=lambda g, axis: concatenate(g, axis=axis))
 @composite
 def split(a, *, indices_or_sections, axis=0):
     """Pieces along an axis, as NumPy's: so many equal ones, or cut before the given places."""
-    axis = _one_axis("split", axis, a.ndim, a.shape)
+    axis = one_axis("split", axis, a.ndim, a.shape)
     size = a.shape[axis]
     if isinstance(indices_or_sections, int):
         if indices_or_sections < 1 or size % indices_or_sections:
@@ -114,7 +114,7 @@ split.expects = "how many equal pieces, or a list of the places to cut at"
 @composite
 def unstack(a, *, axis=0):
     """The slices along an axis, each without it, as NumPy's."""
-    return _unstack(a, axis=_one_axis("unstack", axis, a.ndim, a.shape))
+    return _unstack(a, axis=one_axis("unstack", axis, a.ndim, a.shape))
 
 
 @composite
@@ -135,7 +135,7 @@ def repeat(a, *, repeats, axis=None):
     """Each element repeated along an axis, as NumPy's; `repeats` may differ from element to element."""
     if axis is None:
         a, axis = ravel(a), 0
-    axis = _one_axis("repeat", axis, a.ndim, a.shape)
+    axis = one_axis("repeat", axis, a.ndim, a.shape)
     if isinstance(repeats, int) and repeats >= 0:
         shape = tuple(a.shape)
         apart = reshape(a, shape=(*shape[: axis + 1], 1, *shape[axis + 1 :]))

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..engine.errors import (
-    ArgumentError,
-    DtypeError,
-    GradientError,
-    ShapeError,
-    broadcast_problem,
-    describe,
-)
+from ..engine.errors import ArgumentError, DtypeError, GradientError, ShapeError, broadcast_problem, describe
 from ..engine.op import composite, op
 from .arithmetic import where
 from .indexing import getitem
@@ -19,19 +12,14 @@ from .joining import concatenate
 from .reduction import _eye
 from .shape import tril
 
+_REGULAR = ("a matrix that is not singular", "add a little to its diagonal, or build a pseudo-inverse from the svd")
 
-def _square_needed(
-    a,
-    *rest,
-    otherwise=("a matrix that is not singular", "add a little to its diagonal, or build a pseudo-inverse from the svd"),
-):
-    if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
-        fix = (
-            "cut or pad it so that its last two sizes are equal"
-            if a.ndim > 1
-            else "give it two axes, as in x.reshape(n, n)"
-        )
-        return "a square matrix, or a stack of them", fix
+
+def _square_needed(a, otherwise=_REGULAR):
+    if a.ndim < 2:
+        return "a square matrix, or a stack of them", "give it two axes, as in x.reshape(n, n)"
+    if a.shape[-1] != a.shape[-2]:
+        return "a square matrix, or a stack of them", "cut or pad it so that its last two sizes are equal"
     if a.dtype.itemsize < 4 and a.dtype.kind == "f":
         return DtypeError(
             f"{a.dtype} is not supported here", "float32 or float64", describe(a), "convert with x.astype('float32')"
@@ -158,9 +146,8 @@ def cholesky(xp, a):
     return xp.linalg.cholesky(a)
 
 
-cholesky.explain = lambda a: _square_needed(
-    a, otherwise=("a symmetric positive definite matrix", "add a little to its diagonal")
-)
+_DEFINITE = ("a symmetric positive definite matrix", "add a little to its diagonal")
+cholesky.explain = lambda a: _square_needed(a, _DEFINITE)
 
 
 def _half_diagonal(a):
@@ -225,11 +212,10 @@ def _svd_rule(g, out):
     equal = gap == 0
     f = where(equal, 0, 1 / where(equal, 1, gap))
     utgu, vtgv = ut @ gu, vh @ gv
-    inner = (f * (utgu - utgu.swapaxes(-1, -2))) * s[..., None, :] + s[..., :, None] * (
-        f * (vtgv - vtgv.swapaxes(-1, -2))
-    )
+    turned_u = f * (utgu - utgu.swapaxes(-1, -2))  # (…, k, k)
+    turned_v = f * (vtgv - vtgv.swapaxes(-1, -2))
     k = s.shape[-1]
-    inner = inner + gs[..., None, :] * _eye(s, n=k)
+    inner = turned_u * s[..., None, :] + s[..., :, None] * turned_v + gs[..., None, :] * _eye(s, n=k)
     result = u @ inner @ vh
     if u.shape[-2] > k:
         result = result + (gu - u @ utgu) / s[..., None, :] @ vh

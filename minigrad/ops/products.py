@@ -28,11 +28,9 @@ def _explain_matmul(a, b):
     inner = b.shape[-2] if b.ndim > 1 else b.shape[0]
     if a.shape[-1] != inner:
         place = "second to last" if b.ndim > 1 else "only"
-        fix = (
-            "make the vectors equally long"
-            if a.ndim == b.ndim == 1
-            else "transpose or reshape one of them: x.mT exchanges the last two axes"
-        )
+        fix = "transpose or reshape one of them: x.mT exchanges the last two axes"
+        if a.ndim == b.ndim == 1:
+            fix = "make the vectors equally long"
         return f"the last size of the first ({a.shape[-1]}) equal to the {place} size of the second ({inner})", fix
     return (
         f"batch axes that broadcast, not {a.shape[:-2]} and {b.shape[:-2]}",

@@ -8,7 +8,7 @@ from ..engine.backend import as_dtype, backend_named, seed_everything
 from ..engine.convert import get_default_dtype
 from ..engine.errors import ArgumentError
 from ..engine.tensor import Tensor
-from .creation import _finish, _shape
+from .creation import as_shape, finish
 
 
 def manual_seed(seed: int) -> None:
@@ -33,15 +33,15 @@ def _drawn(device: str | None, draw: str, *args: Any) -> Any:
 
 def rand(*shape: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
     """Random numbers spread evenly over [0, 1)."""
-    return _finish(
-        _drawn(device, "uniform", _shape("rand", shape), as_dtype(dtype or get_default_dtype())), requires_grad
+    return finish(
+        _drawn(device, "uniform", as_shape("rand", shape), as_dtype(dtype or get_default_dtype())), requires_grad
     )
 
 
 def randn(*shape: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
     """Random numbers from the normal distribution with mean 0 and variance 1."""
-    return _finish(
-        _drawn(device, "normal", _shape("randn", shape), as_dtype(dtype or get_default_dtype())), requires_grad
+    return finish(
+        _drawn(device, "normal", as_shape("randn", shape), as_dtype(dtype or get_default_dtype())), requires_grad
     )
 
 
@@ -49,12 +49,12 @@ def randint(low: int, high: int, shape: Any = (), dtype: Any = "int64", device: 
     """Random whole numbers from `low` up to, not including, `high`."""
     if low >= high:
         raise ArgumentError("randint: there is no whole number in this range", "low < high", f"low={low}, high={high}")
-    sizes = _shape("randint", shape if isinstance(shape, (tuple, list)) else (shape,))
-    return _finish(_drawn(device, "integers", low, high, sizes, as_dtype(dtype)), False)
+    sizes = as_shape("randint", shape if isinstance(shape, (tuple, list)) else (shape,))
+    return finish(_drawn(device, "integers", low, high, sizes, as_dtype(dtype)), False)
 
 
 def randperm(n: int, device: str | None = None) -> Tensor:
     """The numbers 0 … n - 1 in random order."""
     if isinstance(n, bool) or not isinstance(n, int) or n < 0:
         raise ArgumentError("randperm: how many is a whole number from 0 up", "such as 10", repr(n))
-    return _finish(_drawn(device, "permutation", n), False)
+    return finish(_drawn(device, "permutation", n), False)

@@ -337,10 +337,8 @@ def median(a, *, axis=None, keepdims=False):
         line, along = a, reduced[0]
     else:
         moved = moveaxis(a, source=reduced, destination=tuple(range(-len(reduced), 0)))
-        line, along = (
-            reshape(moved, shape=(*moved.shape[: a.ndim - len(reduced)], count_reduced(a.shape, reduced))),
-            a.ndim - len(reduced),
-        )
+        along = a.ndim - len(reduced)
+        line = reshape(moved, shape=(*moved.shape[:along], count_reduced(a.shape, reduced)))
     ordered = sort(line, axis=along)
     size = line.shape[along]
     middle = (slice(None),) * along + (slice((size - 1) // 2, size // 2 + 1),)

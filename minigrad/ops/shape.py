@@ -11,7 +11,7 @@ from ..engine.errors import ArgumentError, ShapeError, axis_problem
 from ..engine.op import composite, op
 
 
-def _one_axis(where: str, axis: Any, ndim: int, shape: Any = None) -> int:
+def one_axis(where: str, axis: Any, ndim: int, shape: Any = None) -> int:
     """A single axis counted from 0, or an error that names the function."""
     if problem := axis_problem(where, axis, ndim, shape if shape is not None else ("?",) * ndim):
         raise problem
@@ -55,7 +55,7 @@ def flatten(a, *, start_axis=0, end_axis=-1):
     """The axes from `start_axis` to `end_axis` joined into one."""
     if a.ndim == 0:
         return reshape(a, shape=(1,))
-    start, end = _one_axis("flatten", start_axis, a.ndim, a.shape), _one_axis("flatten", end_axis, a.ndim, a.shape)
+    start, end = one_axis("flatten", start_axis, a.ndim, a.shape), one_axis("flatten", end_axis, a.ndim, a.shape)
     if start > end:
         raise ArgumentError(
             "flatten: start_axis comes after end_axis", "start_axis <= end_axis", f"{start_axis} and {end_axis}"
@@ -92,7 +92,7 @@ def permute_dims(a, *, axes):
 def swapaxes(a, *, axis1, axis2):
     """Two axes exchanged, as NumPy's."""
     order = list(range(a.ndim))
-    i, j = _one_axis("swapaxes", axis1, a.ndim, a.shape), _one_axis("swapaxes", axis2, a.ndim, a.shape)
+    i, j = one_axis("swapaxes", axis1, a.ndim, a.shape), one_axis("swapaxes", axis2, a.ndim, a.shape)
     order[i], order[j] = j, i
     return transpose(a, axes=tuple(order))
 
