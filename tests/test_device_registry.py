@@ -1,4 +1,4 @@
-"""Every op, on every sample, gives on the fake device what it gives on the CPU: values, first and second derivatives.
+"""Every op, on every sample, gives on the fake device what it gives on the CPU: values in every dtype, first and second derivatives.
 
 The device is the second one, so that whatever is not done on the device of its arrays, but on the current one, fails.
 """
@@ -16,6 +16,7 @@ import minigrad as mg
 from minigrad.engine.op import COMPOSITES, OPS
 
 ELSEWHERE = {"to_device"}  # its samples move to the CPU; test_device.py tries every way
+TOLERANCE = {"as given": 1e-12, "float64": 1e-12, "float32": 1e-6, "float16": 1e-3}
 CASES = [
     pytest.param(name, sample, id=f"{name}-{i}-{sample.label}")
     for name, samples in SAMPLES.items()
@@ -24,21 +25,19 @@ CASES = [
 ]
 
 
-def evaluate(name: str, sample: Sample, device: str) -> list[mg.Tensor]:
-    """The outputs of the op and, where it has them, the first and second derivatives of a weighted sum of them."""
-    leaves = [mg.tensor(leaf, device=device, requires_grad=True) for leaf in sample.leaves]
+def evaluate(name: str, sample: Sample, dtype: str, device: str) -> list[mg.Tensor]:
+    """The outputs of the op and, except in narrow dtypes, the first and second derivatives of a weighted sum of them."""
+    wanted = None if dtype == "as given" else dtype
+    leaves = [mg.tensor(leaf, wanted, device, requires_grad=True) for leaf in sample.leaves]
     result = sample.call(OPS.get(name) or COMPOSITES[name], leaves, lambda array: mg.tensor(array, device=device))
     outputs = [out for out in (result if isinstance(result, (tuple, list)) else [result]) if isinstance(out, mg.Tensor)]
     found = list(outputs)
     for _ in range(2):
         outputs = [out for out in outputs if out.requires_grad]
-        if not sample.gradient or not outputs or not leaves:
+        if dtype in ("float32", "float16") or not sample.gradient or not outputs:
             break
-        outputs = [
-            g
-            for g in mg.autograd.grad(weighted_sum(outputs), leaves, create_graph=True, allow_unused=True)
-            if g is not None
-        ]
+        gradients = mg.autograd.grad(weighted_sum(outputs), leaves, create_graph=True, allow_unused=True)
+        outputs = [g for g in gradients if g is not None]
         found += outputs
     return found
 
@@ -53,9 +52,12 @@ def weighted_sum(tensors: list[mg.Tensor]) -> Any:
 
 @pytest.mark.parametrize(("name", "sample"), CASES)
 def test_op_on_the_device_agrees_with_the_cpu(name: str, sample: Sample) -> None:
-    expected, got = evaluate(name, sample, "cpu"), evaluate(name, sample, "fake:1")
-    assert len(got) == len(expected) > 0
-    for ours, theirs in zip(got, expected):
-        assert type(ours.data) is FakeArray and ours.device == "fake:1"
-        assert ours.shape == theirs.shape and ours.dtype == theirs.dtype
-        np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-12, atol=1e-12)
+    for dtype in sample.dtypes:
+        tolerance = TOLERANCE[dtype] * sample.tolerance
+        with np.errstate(all="ignore"):
+            expected, got = (evaluate(name, sample, dtype, device) for device in ("cpu", "fake:1"))
+        assert len(got) == len(expected) > 0
+        for ours, theirs in zip(got, expected):
+            assert type(ours.data) is FakeArray and ours.device == "fake:1"
+            assert ours.shape == theirs.shape and ours.dtype == theirs.dtype
+            np.testing.assert_allclose(ours.numpy(), theirs.numpy(), tolerance, tolerance, err_msg=dtype)
