@@ -11,7 +11,7 @@ from functional_oracle import TORCH_NAMES, assert_as_torch, normal, uniform
 
 import minigrad as mg
 from minigrad.check import gradcheck
-from minigrad.engine.errors import ArgumentError, AxisError, DtypeError, IndexingError, ShapeError
+from minigrad.engine.errors import ArgumentError, AxisError, CallError, DtypeError, IndexingError, ShapeError
 from minigrad.engine.op import COMPOSITES
 
 F = mg.nn.functional
@@ -412,12 +412,21 @@ def test_in_the_registry_arrays_give_arrays_and_inputs_come_first():
 
 
 def test_an_unknown_argument_gets_the_nearest_and_dim_is_called_axis():
-    with pytest.raises(ArgumentError, match="did you mean 'reduction'"):
+    with pytest.raises(CallError, match="did you mean 'reduction'"):
         F.mse_loss([1.0], [2.0], reduce="sum")
-    with pytest.raises(ArgumentError, match="did you mean 'axis'"):
+    with pytest.raises(CallError, match="did you mean 'axis'"):
         F.cosine_similarity(normal(2, 3), normal(2, 3), dim=1)
-    with pytest.raises(ArgumentError, match="too many arguments"):
+
+
+def test_a_call_with_too_many_too_few_or_doubled_arguments_shows_the_signature():
+    with pytest.raises(CallError, match=r"linear: too many(.|\n)*linear\(input, weight, bias\)"):
         F.linear(1, 2, 3, 4)
+    with pytest.raises(CallError, match=r"mse_loss: missing .*'target'(.|\n)*mse_loss\(input, target, reduction\)"):
+        F.mse_loss([1.0])
+    with pytest.raises(CallError, match=r"mse_loss: multiple values .*'target'"):
+        F.mse_loss([1.0], [2.0], target=[3.0])
+    with pytest.raises(CallError, match=r"mse_loss: too many positional"):
+        F.mse_loss([1.0], [2.0], "sum")
 
 
 @pytest.mark.torch

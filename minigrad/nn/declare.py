@@ -16,7 +16,7 @@ from functools import wraps
 from typing import Any, TypeVar
 
 from ..engine.convert import tensor
-from ..engine.errors import ArgumentError, nearest
+from ..engine.errors import CallError, nearest
 from ..engine.op import composite
 from ..engine.tensor import Tensor
 
@@ -26,18 +26,21 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def function(body: F) -> F:
     """Declare a neural-network function."""
-    parameters = inspect.signature(body).parameters
-    is_input = [p.annotation.startswith("TensorLike") for p in parameters.values()]
-    inputs = [name for name, is_one in zip(parameters, is_input) if is_one]
+    signature = inspect.signature(body)
+    is_input = [p.annotation.startswith("TensorLike") for p in signature.parameters.values()]
+    inputs = [name for name, is_one in zip(signature.parameters, is_input) if is_one]
     _register(body, inputs)
 
     @wraps(body)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if len(args) > len(is_input) or not kwargs.keys() <= parameters.keys():
-            raise _misfit(body, args, kwargs)
         given = [_as_tensor(x) if is_one else x for x, is_one in zip(args, is_input)]
         named = {name: _as_tensor(x) if name in inputs else x for name, x in kwargs.items()}
-        return body(*given, **named)
+        try:
+            return body(*given, *args[len(given) :], **named)
+        except TypeError:
+            if problem := _misfit(body.__name__, signature, args, kwargs):
+                raise problem from None
+            raise
 
     return call  # type: ignore[return-value]
 
@@ -60,12 +63,14 @@ def _as_tensor(value: Any) -> Any:
     return value if value is None or isinstance(value, Tensor) else tensor(value)
 
 
-def _misfit(body: Callable[..., Any], args: Any, kwargs: Any) -> ArgumentError:
-    signature = inspect.signature(body)
-    names = list(signature.parameters)
-    shown = f"{body.__name__}({', '.join(names)})"
-    if len(args) > len(names):
-        return ArgumentError(f"{body.__name__}: too many arguments", shown, f"{len(args)} arguments")
-    unknown = next(name for name in kwargs if name not in names)
-    likely = "axis" if unknown == "dim" else unknown
-    return ArgumentError(f"{body.__name__}: unknown argument {unknown!r}", shown, fix=nearest(likely, names))
+def _misfit(name: str, signature: inspect.Signature, args: Any, kwargs: Any) -> CallError | None:
+    """The error for arguments that do not fall on those of the function; None if they do."""
+    shown = f"{name}({', '.join(signature.parameters)})"
+    if unknown := [key for key in kwargs if key not in signature.parameters]:
+        likely = "axis" if unknown[0] == "dim" else unknown[0]
+        return CallError(f"{name}: unknown argument {unknown[0]!r}", shown, fix=nearest(likely, signature.parameters))
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as error:
+        return CallError(f"{name}: {error}", shown, f"{len(args)} by position, {len(kwargs)} by name")
+    return None

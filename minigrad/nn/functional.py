@@ -20,13 +20,29 @@ from ..engine.errors import (
 )
 from ..engine.modes import no_grad
 from ..engine.tensor import Tensor, wrap
-from ..ops import FUNCTIONS
+from ..functions import (
+    elu,
+    gelu,
+    hardsigmoid,
+    hardtanh,
+    leaky_relu,
+    log_softmax,
+    logsigmoid,
+    mish,
+    one_hot,
+    relu,
+    selu,
+    sigmoid,
+    silu,
+    softmax,
+    softplus,
+    softsign,
+    tanh,
+)
 from ..ops.arithmetic import clip, logical_and, where
-from ..ops.attach import public
 from ..ops.convolution import convolve, pool_max, pool_mean
 from ..ops.elementwise import rsqrt
 from ..ops.neural import _causal_mask, _masked_softmax
-from ..ops.neural import log_softmax as _log_softmax
 from ..ops.neural import softmax as _softmax
 from ..ops.products import matmul
 from ..ops.reduction import mean, norm
@@ -73,17 +89,6 @@ __all__ = [
     "softsign",
     "tanh",
 ]
-
-elu, gelu, hardsigmoid, hardtanh = FUNCTIONS["elu"], FUNCTIONS["gelu"], FUNCTIONS["hardsigmoid"], FUNCTIONS["hardtanh"]
-leaky_relu, logsigmoid, mish, relu = (
-    FUNCTIONS["leaky_relu"],
-    FUNCTIONS["logsigmoid"],
-    FUNCTIONS["mish"],
-    FUNCTIONS["relu"],
-)
-selu, sigmoid, silu, softplus = FUNCTIONS["selu"], FUNCTIONS["sigmoid"], FUNCTIONS["silu"], FUNCTIONS["softplus"]
-softsign, tanh, one_hot = FUNCTIONS["softsign"], FUNCTIONS["tanh"], FUNCTIONS["one_hot"]
-softmax, log_softmax = public(_softmax), public(_log_softmax)
 
 
 @function
