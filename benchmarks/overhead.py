@@ -51,19 +51,16 @@ def measure_step(names: Iterable[str], rounds: int, steps: int) -> dict[str, Any
             {name: partial(w.run, steps, warm=steps // 10) for name, w in present.items()}, rounds, "XOR step"
         )
         losses = {name: w.value for name, w in present.items()}
-    agree = all(
-        math.isclose(loss, losses["NumPy by hand"], rel_tol=1e-5) for loss in losses.values()
-    )  # float32 after many steps
-    torches = sorted(
-        (name for name in present if name.startswith("PyTorch")), key=lambda name: summary(seconds[name])["median"]
-    )
+    rounding = 1e-5  # of float32, after many steps
+    agree = all(math.isclose(loss, losses["NumPy by hand"], rel_tol=rounding) for loss in losses.values())
+    torches = [name for name in present if name.startswith("PyTorch")]
     return {
         "peers": {name: {**summary(s, MICRO / steps), "loss": losses[name]} for name, s in seconds.items()},
         "missing": missing,
         "steps": rounds * (steps + steps // 10),
         "same_loss": agree,
         "ratios": {name: ratio(seconds["minigrad"], s) for name, s in seconds.items() if name != "minigrad"},
-        "pytorch": torches[0] if torches else None,
+        "pytorch": min(torches, key=lambda name: summary(seconds[name])["median"], default=None),
     }
 
 
@@ -148,36 +145,30 @@ def measure_import(rounds: int) -> dict[str, Any]:
 
 def show(result: dict[str, Any]) -> None:
     """The result for people."""
-    step, imports = result["xor_step"], result["import"]
-    peers, ratios = step["peers"], step["ratios"]
     print(describe(result["machine"]))
     print("\nMicroseconds on 4x8 float32 arrays: NumPy's own, and what minigrad adds (medians)\n")
+    show_ops(result["ops"])
+    steps = result["xor_step"]["steps"]
+    print(f"\nOne SGD step on XOR, microseconds (2-8-1, batch 4, float32; loss after {steps} steps)\n")
+    show_step(result["xor_step"])
+    numpy, minigrad = result["import"]["numpy"], result["import"]["minigrad"]
+    print(f"\nimport numpy: median {numpy['median']:.3f} s, minimum {numpy['minimum']:.3f} s")
+    reached = verdict(minigrad["median"], 0.15, " s")
+    print(f"import minigrad after it: minimum {minigrad['minimum']:.3f} s, median {reached}")
+
+
+def show_ops(ops: dict[str, Any]) -> None:
     columns = ("numpy", "recorded", "no_grad", "numpy_with_backward", "with_backward")
-    print(
-        table(
-            ("op", "NumPy", "+ recorded", "+ no_grad", "NumPy with backward", "+ with backward"),
-            (
-                [name, *(f"{times[column]['median']:.2f}" for column in columns)]
-                for name, times in result["ops"].items()
-            ),
-        )
-    )
-    print(f"\nOne SGD step on XOR, microseconds (2-8-1, batch 4, float32; loss after {step['steps']} steps)\n")
-    print(
-        table(
-            ("library", "median", "minimum", "minigrad takes", "loss"),
-            (
-                [
-                    name,
-                    f"{p['median']:.1f}",
-                    f"{p['minimum']:.1f}",
-                    f"{ratios[name]:.2f} x" if name in ratios else "",
-                    f"{p['loss']:.7g}",
-                ]
-                for name, p in sorted(peers.items(), key=lambda item: item[1]["median"])
-            ),
-        )
-    )
+    head = ("op", "NumPy", "+ recorded", "+ no_grad", "NumPy with backward", "+ with backward")
+    print(table(head, ([name, *(f"{times[c]['median']:.2f}" for c in columns)] for name, times in ops.items())))
+
+
+def show_step(step: dict[str, Any]) -> None:
+    ratios, rows = step["ratios"], []
+    for name, peer in sorted(step["peers"].items(), key=lambda item: item[1]["median"]):
+        times = f"{ratios[name]:.2f} x" if name in ratios else ""
+        rows.append([name, f"{peer['median']:.1f}", f"{peer['minimum']:.1f}", times, f"{peer['loss']:.7g}"])
+    print(table(("library", "median", "minimum", "minigrad takes", "loss"), rows))
     for name, reason in step["missing"].items():
         print(f"{name}: left out ({reason})")
     print("the losses agree" if step["same_loss"] else "THE LOSSES DIFFER: the libraries did not run the same training")
@@ -186,10 +177,6 @@ def show(result: dict[str, Any]) -> None:
     for name in ("MyGrad", "HIPS autograd"):
         if name in ratios:
             print(f"minigrad / {name}: {verdict(ratios[name], 1)}")
-    print(f"\nimport numpy: median {imports['numpy']['median']:.3f} s, minimum {imports['numpy']['minimum']:.3f} s")
-    print(
-        f"import minigrad after it: minimum {imports['minigrad']['minimum']:.3f} s, median {verdict(imports['minigrad']['median'], 0.15, ' s')}"
-    )
 
 
 def main() -> int:

@@ -153,9 +153,8 @@ class FakeArray:
             return
         places = np.arange(host.size).reshape(host.shape)[clean]
         values = np.broadcast_to(operand(value).reshape(value.shape[max(value.ndim - places.ndim, 0) :]), places.shape)
-        host.flat[places.ravel()[::-1]] = values.ravel()[
-            ::-1
-        ]  # a GPU writes in any order: here the first value for a place wins
+        backwards = slice(None, None, -1)  # a GPU writes in any order: here the first value for a place wins
+        host.flat[places.ravel()[backwards]] = values.ravel()[backwards]
 
 
 def computable(array: FakeArray) -> np.ndarray:

@@ -26,26 +26,12 @@ def test_overhead_prints_one_json_object_last(overhead: subprocess.CompletedProc
     result = json.loads(overhead.stdout.splitlines()[-1])
     assert result["benchmark"] == "overhead"
     assert {"cpu", "cores", "python", "blas", "versions"} <= result["machine"].keys()
-    assert list(result["ops"]) == [
-        "add",
-        "multiply",
-        "matmul",
-        "exp",
-        "tanh",
-        "sum",
-        "mean",
-        "reshape",
-        "getitem",
-        "relu",
-    ]
+    assert " ".join(result["ops"]) == "add multiply matmul exp tanh sum mean reshape getitem relu"
     for times in result["ops"].values():
         assert times.keys() == {"numpy", "numpy_with_backward", "recorded", "no_grad", "with_backward"}
         assert all(summary.keys() == {"median", "minimum"} for summary in times.values())
-    assert (
-        result["xor_step"]["peers"].keys()
-        == {"minigrad", "NumPy by hand"}
-        == result["xor_step"]["ratios"].keys() | {"minigrad"}
-    )
+    assert result["xor_step"]["peers"].keys() == {"minigrad", "NumPy by hand"}
+    assert result["xor_step"]["ratios"].keys() == {"NumPy by hand"}
     assert result["import"].keys() == {"numpy", "minigrad"}
 
 

@@ -191,8 +191,24 @@ def _parse_einsum(subscripts: str, operands: Any) -> tuple[list[str], str, dict[
     if not arrow:
         result = "..." * ("..." in left) + "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
     result = result.replace("...", dots)
+    sizes = _letter_sizes(subscripts, spelled, dots, operands)
+    if twice := {c for c in result if result.count(c) > 1}:
+        raise ArgumentError(
+            "einsum: the result has a letter twice", "each letter once", f"{', '.join(sorted(twice))} in {subscripts!r}"
+        )
+    if unknown := set(result) - set(sizes):
+        raise ArgumentError(
+            "einsum: the result has a letter that no operand has",
+            f"letters of {subscripts!r}",
+            ", ".join(sorted(unknown)),
+        )
+    return spelled, result, sizes
+
+
+def _letter_sizes(subscripts: str, terms: list[str], dots: str, operands: Any) -> dict[str, int]:
+    """The size of each letter; of those in `dots`, which stand for `...`, the size that others stretch to."""
     sizes: dict[str, int] = {}
-    for term, x in zip(spelled, operands):
+    for term, x in zip(terms, operands):
         if len(term) != x.ndim:
             raise ShapeError(
                 "einsum: a term does not have a letter for each axis",
@@ -211,17 +227,7 @@ def _parse_einsum(subscripts: str, operands: Any) -> tuple[list[str], str, dict[
                     f"{sizes[c]} and {n}, for {subscripts!r} with shapes {shapes}",
                     "use another letter, or transpose an operand",
                 )
-    if twice := {c for c in result if result.count(c) > 1}:
-        raise ArgumentError(
-            "einsum: the result has a letter twice", "each letter once", f"{', '.join(sorted(twice))} in {subscripts!r}"
-        )
-    if unknown := set(result) - set(sizes):
-        raise ArgumentError(
-            "einsum: the result has a letter that no operand has",
-            f"letters of {subscripts!r}",
-            ", ".join(sorted(unknown)),
-        )
-    return spelled, result, sizes
+    return sizes
 
 
 @composite

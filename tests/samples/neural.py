@@ -339,13 +339,9 @@ def convolution(x, w, bias=None, stride=1, padding=0, dilation=1, groups=1):
     stride, padding, dilation = ((v,) * count if isinstance(v, int) else v for v in (stride, padding, dilation))
     x = np.pad(x, [(0, 0), (0, 0), *[(p, p) for p in padding]])
     views = unfold(np.moveaxis(x, 1, 0), w.shape[2:], stride, dilation)  # (C, *kernel, N, *out)
-    parts = []
-    for g in range(groups):
-        inputs, outputs = x.shape[1] // groups, w.shape[0] // groups
-        parts.append(
-            np.tensordot(w[g * outputs : (g + 1) * outputs], views[g * inputs : (g + 1) * inputs], axes=count + 1)
-        )  # (O/g, N, *out)
-    out = np.moveaxis(np.concatenate(parts), 0, 1)
+    pairs = zip(np.split(w, groups), np.split(views, groups))
+    parts = [np.tensordot(kernels, inputs, axes=count + 1) for kernels, inputs in pairs]  # (O/groups, N, *out) each
+    out = np.moveaxis(np.concatenate(parts), 0, 1)  # (N, O, *out)
     return out if bias is None else out + bias.reshape(-1, *[1] * count)
 
 
