@@ -398,3 +398,31 @@ def test_a_gradient_handed_to_backward_may_be_reused_by_its_owner() -> None:
     (t + 0).backward(seed)
     seed[...] = 0
     np.testing.assert_array_equal(t.grad.numpy(), B)
+
+
+WITH_WHOLE_NUMBERS = {
+    "expand_dims": lambda x, whole: mg.expand_dims(x, whole(1)),
+    "squeeze": lambda x, whole: mg.squeeze(x, whole(1)),
+    "moveaxis": lambda x, whole: mg.moveaxis(x, whole(0), whole(2)),
+    "reshape": lambda x, whole: x.reshape(whole(6)),
+    "transpose": lambda x, whole: x.transpose(whole(2), whole(0), whole(1)),
+    "tile": lambda x, whole: mg.tile(x, whole(2)),
+    "repeat": lambda x, whole: mg.repeat(x, whole(2), axis=whole(0)),
+    "roll": lambda x, whole: mg.roll(x, whole(1), axis=whole(2)),
+    "split": lambda x, whole: mg.split(x, whole(3), axis=whole(2))[1],
+    "topk": lambda x, whole: mg.topk(x, whole(2))[0],
+    "tensordot": lambda x, whole: mg.tensordot(x, x, whole(3)),
+}
+
+
+@pytest.mark.parametrize("name", WITH_WHOLE_NUMBERS)
+def test_whole_numbers_of_numpy_stand_wherever_those_of_python_do(name):
+    found = []
+    for whole in (int, np.int64):
+        x = mg.tensor(np.arange(6.0).reshape(2, 1, 3), requires_grad=True)
+        y = WITH_WHOLE_NUMBERS[name](x, whole)
+        (y * y).sum().backward()
+        found.append((y.numpy(), x.grad.numpy()))
+    (value, gradient), (same_value, same_gradient) = found
+    np.testing.assert_array_equal(same_value, value)
+    np.testing.assert_array_equal(same_gradient, gradient)

@@ -88,7 +88,13 @@ def describe(value: Any) -> str:
     return repr(value) if isinstance(value, (bool, int, float, complex, type(None), str)) else type(value).__name__
 
 
-def axes_of(axis: Any) -> tuple[int, ...]:
+def is_whole(value: Any) -> bool:
+    """Whether `value` is one whole number: Python's, NumPy's, or a Tensor without axes; a boolean is none."""
+    return hasattr(value, "__index__") and not isinstance(value, bool) and not getattr(value, "ndim", 0)
+
+
+def axes_of(axis: Any) -> tuple[Any, ...]:
+    """One axis, or a tuple or list of them, as a tuple."""
     return tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
 
 
@@ -96,7 +102,7 @@ def axis_problem(where: str, axis: Any, ndim: int, shape: Sequence[Any]) -> Axis
     """The error for `axis` on an array of `ndim` dimensions, or None if the axis is fine."""
     axes = axes_of(axis)
     got = f"axis={axis!r} for shape {tuple(shape)}"
-    if any(isinstance(a, bool) or not hasattr(a, "__index__") for a in axes):
+    if not all(is_whole(a) for a in axes):
         return AxisError(f"{where}: an axis must be a whole number", "an int or a tuple of ints", got)
     positive = [a.__index__() + (ndim if a < 0 else 0) for a in axes]
     if any(not 0 <= a < ndim for a in positive):

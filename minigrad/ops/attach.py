@@ -10,6 +10,7 @@ import numpy as np
 
 from ..engine.backend import is_array
 from ..engine.convert import tensor
+from ..engine.errors import is_whole
 from ..engine.op import COMPOSITES, OPS, Composite, Op
 from ..engine.protocols import NUMPY
 from ..engine.tensor import Tensor
@@ -112,7 +113,7 @@ def _reflected(op: Op) -> Callable[..., Any]:
 
 def _reshape(self: Tensor, *shape: Any) -> Tensor:
     """The same elements in another shape: `x.reshape(2, 3)` or `x.reshape((2, 3))`; one size may be -1."""
-    return reshape(self, shape=tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape)
+    return reshape(self, shape=tuple(shape[0]) if len(shape) == 1 and not is_whole(shape[0]) else shape)
 
 
 def _where(self: Tensor, condition: Any, other: Any) -> Tensor:
@@ -122,7 +123,7 @@ def _where(self: Tensor, condition: Any, other: Any) -> Tensor:
 
 def _transpose(self: Tensor, *axes: Any) -> Tensor:
     """The axes in another order, reversed unless given: `x.transpose(1, 0)` or `x.transpose((1, 0))`."""
-    given = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
+    given = axes[0] if len(axes) == 1 and not is_whole(axes[0]) else axes
     return transpose(self, axes=tuple(given) if given else None)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.errors import ArgumentError, ShapeError, nearest
+from ..engine.errors import ArgumentError, ShapeError, is_whole, nearest
 from ..engine.op import op
 from .arithmetic import where
 from .products import matmul
@@ -105,7 +105,7 @@ def as_sizes(name: str, what: str, value: Any, count: int, least: int = 1) -> Si
     sizes = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value,) * count
     if len(sizes) == 1:
         sizes *= count
-    if len(sizes) != count or any(isinstance(n, bool) or not hasattr(n, "__index__") or n < least for n in sizes):
+    if len(sizes) != count or any(not is_whole(n) or n < least for n in sizes):
         raise ArgumentError(
             f"{name}: {what} does not fit", f"a whole number from {least} up, or {count} of them", repr(value)
         )

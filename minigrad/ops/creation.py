@@ -6,7 +6,7 @@ from typing import Any
 
 from ..engine.backend import DTYPES, as_dtype, backend_named, device_of
 from ..engine.convert import get_default_dtype, tensor
-from ..engine.errors import ArgumentError, describe
+from ..engine.errors import ArgumentError, describe, is_whole
 from ..engine.op import op
 from ..engine.tensor import Tensor, wrap
 
@@ -20,7 +20,7 @@ def finish(array: Any, requires_grad: bool) -> Tensor:
 def as_shape(name: str, shape: Any) -> tuple[int, ...]:
     """`zeros(2, 3)` and `zeros((2, 3))` mean the same."""
     sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
-    if any(isinstance(n, bool) or not hasattr(n, "__index__") or n < 0 for n in sizes):
+    if any(not is_whole(n) or n < 0 for n in sizes):
         raise ArgumentError(f"{name}: a shape is made of whole numbers from 0 up", "such as (2, 3)", repr(tuple(sizes)))
     return tuple([n.__index__() for n in sizes])
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ..engine.errors import ArgumentError, ShapeError, axis_problem
+from ..engine.errors import ArgumentError, ShapeError, axis_problem, is_whole
 from ..engine.op import composite, op
 from .shape import broadcast_to, one_axis, ravel, reshape, swapaxes
 
@@ -86,7 +86,7 @@ def split(a, *, indices_or_sections, axis=0):
     """Pieces along an axis, as NumPy's: so many equal ones, or cut before the given places."""
     axis = one_axis("split", axis, a.ndim, a.shape)
     size = a.shape[axis]
-    if isinstance(indices_or_sections, int):
+    if is_whole(indices_or_sections):
         if indices_or_sections < 1 or size % indices_or_sections:
             raise ShapeError(
                 "split: the axis does not divide into equal pieces",
@@ -120,8 +120,8 @@ def unstack(a, *, axis=0):
 @composite
 def tile(a, *, reps):
     """The whole tensor repeated along each axis, as NumPy's."""
-    reps = (reps,) if isinstance(reps, int) else tuple(reps)
-    if any(not isinstance(r, int) or r < 0 for r in reps):
+    reps = (reps,) if is_whole(reps) else tuple(reps)
+    if any(not is_whole(r) or r < 0 for r in reps):
         raise ArgumentError("tile: repetitions are whole numbers from 0 up", "an int, or a tuple of ints", repr(reps))
     shape = (1,) * (len(reps) - a.ndim) + tuple(a.shape)
     reps = (1,) * (len(shape) - len(reps)) + reps
@@ -136,7 +136,7 @@ def repeat(a, *, repeats, axis=None):
     if axis is None:
         a, axis = ravel(a), 0
     axis = one_axis("repeat", axis, a.ndim, a.shape)
-    if isinstance(repeats, int) and repeats >= 0:
+    if is_whole(repeats) and repeats >= 0:
         shape = tuple(a.shape)
         apart = reshape(a, shape=(*shape[: axis + 1], 1, *shape[axis + 1 :]))
         spread = broadcast_to(apart, shape=(*shape[: axis + 1], repeats, *shape[axis + 1 :]))

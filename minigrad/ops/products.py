@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.errors import ArgumentError, ShapeError, axis_problem
+from ..engine.errors import ArgumentError, ShapeError, axes_of, axis_problem, is_whole
 from ..engine.op import composite, op
 from .reduction import sum as sum_
 from .shape import diagonal, reshape, transpose
@@ -92,10 +92,10 @@ def outer(a, b):
 @composite
 def tensordot(a, b, *, axes=2):
     """The sum of products over pairs of axes, as NumPy's."""
-    if isinstance(axes, int):
+    if is_whole(axes):
         left, right = list(range(-axes, 0)), list(range(axes))
     else:
-        left, right = [[i] if isinstance(i, int) else list(i) for i in axes]
+        left, right = [list(axes_of(side)) for side in axes]
     for side, x in ((left, a), (right, b)):
         if problem := axis_problem("tensordot", side, x.ndim, x.shape):
             raise problem

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.errors import ArgumentError, DtypeError, axes_of, axis_problem
+from ..engine.errors import ArgumentError, DtypeError, axes_of, axis_problem, is_whole
 from ..engine.op import composite, op
 from .along import take_along_axis
 from .arithmetic import abs_, isnan, power, sign, where
@@ -312,7 +312,7 @@ def topk(a, *, k, axis=-1, largest=True):
     if problem := axis_problem("topk", axis, a.ndim, a.shape):
         raise problem
     size = a.shape[axis]
-    if not isinstance(k, int) or not 0 <= k <= size:
+    if not is_whole(k) or not 0 <= k <= size:
         raise ArgumentError(
             "topk: k is out of range",
             f"a whole number from 0 to {size}, the size of axis {axis} of {a.shape}",

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.errors import ArgumentError, ShapeError, axis_problem
+from ..engine.errors import ArgumentError, ShapeError, axes_of, axis_problem, is_whole
 from ..engine.op import composite, op
 
 
@@ -26,7 +26,7 @@ def reshape(xp, a, *, shape):
 
 def _explain_reshape(a, shape):
     sizes = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
-    if any(isinstance(n, bool) or not hasattr(n, "__index__") for n in sizes):
+    if not all(is_whole(n) for n in sizes):
         return "a shape made of whole numbers, such as (2, 3)", "give the sizes as ints"
     known = math.prod(n for n in sizes if n >= 0)
     if any(n < 0 for n in sizes):
@@ -100,8 +100,7 @@ def swapaxes(a, *, axis1, axis2):
 @composite
 def moveaxis(a, *, source, destination):
     """Some axes moved to other places, as NumPy's; the others keep their order."""
-    sources = [source] if isinstance(source, int) else list(source)
-    destinations = [destination] if isinstance(destination, int) else list(destination)
+    sources, destinations = axes_of(source), axes_of(destination)
     for axes in (sources, destinations):
         if problem := axis_problem("moveaxis", axes, a.ndim, a.shape):
             raise problem
@@ -117,13 +116,10 @@ def moveaxis(a, *, source, destination):
     return transpose(a, axes=tuple([moved[i] if i in moved else next(rest) for i in range(a.ndim)]))
 
 
-moveaxis.expects = "axes as ints, or as many sources as destinations"
-
-
 @composite
 def expand_dims(a, *, axis):
     """A new axis of size 1 at each of the given places, as NumPy's."""
-    axes = (axis,) if isinstance(axis, int) else tuple(axis)
+    axes = axes_of(axis)
     ndim = a.ndim + len(axes)
     if problem := axis_problem("expand_dims", axes, ndim, a.shape):
         raise problem
@@ -132,15 +128,12 @@ def expand_dims(a, *, axis):
     return reshape(a, shape=tuple([1 if i in places else next(sizes) for i in range(ndim)]))
 
 
-expand_dims.expects = "an axis, or a tuple of axes"
-
-
 @composite
 def squeeze(a, *, axis=None):
     """The axes of size 1 taken away, all of them or the given ones, as NumPy's."""
     if axis is None:
         return reshape(a, shape=tuple([n for n in a.shape if n != 1]))
-    axes = (axis,) if isinstance(axis, int) else tuple(axis)
+    axes = axes_of(axis)
     if problem := axis_problem("squeeze", axes, a.ndim, a.shape):
         raise problem
     gone = {i % a.ndim for i in axes}
@@ -182,9 +175,11 @@ def roll(xp, a, *, shift, axis=None):
     return xp.roll(a, shift, axis=axis)
 
 
-roll.vjp(
-    a=lambda g, shift, axis: roll(g, shift=-shift if isinstance(shift, int) else tuple(-s for s in shift), axis=axis)
-)
+def _back(shift):
+    return -shift if is_whole(shift) else tuple(-s for s in shift)
+
+
+roll.vjp(a=lambda g, shift, axis: roll(g, shift=_back(shift), axis=axis))
 
 
 @op
