@@ -116,7 +116,7 @@ def in_place(name: str, op: Op) -> Callable[[Tensor, Any], Tensor]:
                 pass  # the long way says what is wrong
         check_writable(self, recorded, f"in-place {op.name}")
         before = wrap(duplicate(data), self.node) if recorded else self  # the rules need the values that are replaced
-        result = _fitted(name, op(before, before if other is self else other), self)
+        result = _fitted(op.name, SYMBOLS[name], op(before, before if other is self else other), self)
         with on_device_of(data):
             data[...] = result.data
         if recorded:
@@ -127,20 +127,20 @@ def in_place(name: str, op: Op) -> Callable[[Tensor, Any], Tensor]:
     return method
 
 
-def _fitted(name: str, result: Tensor, target: Tensor) -> Tensor:
+def _fitted(name: str, symbol: str, result: Tensor, target: Tensor) -> Tensor:
     """The result of an op in the dtype of the tensor that it is to be stored in; refused if it does not fit there."""
     if result.shape != target.shape:
         raise ShapeError(
-            f"x {SYMBOLS[name]}= y: the result does not fit into x",
+            f"in-place {name}: the result does not fit into the tensor",
             target.shape,
             result.shape,
-            f"write x = x {SYMBOLS[name]} y",
+            f"write x = x {symbol} y",
         )
     if result.dtype == target.dtype:
         return result
     if not np.can_cast(result.dtype, target.dtype, "same_kind"):
         raise DtypeError(
-            f"x {SYMBOLS[name]}= y: the result cannot be stored in x",
+            f"in-place {name}: the result cannot be stored in the tensor",
             target.dtype,
             result.dtype,
             "convert with x.astype first",
