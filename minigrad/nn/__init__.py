@@ -1,5 +1,86 @@
-"""Neural networks: `minigrad.nn.functional` holds their functions."""
+"""Neural networks: modules and layers, with their functions in `minigrad.nn.functional`."""
 
 from . import functional as functional
+from . import init as init
+from .activations import (
+    ELU,
+    GELU,
+    SELU,
+    Hardsigmoid,
+    Hardtanh,
+    LeakyReLU,
+    LogSigmoid,
+    LogSoftmax,
+    Mish,
+    ReLU,
+    Sigmoid,
+    SiLU,
+    Softmax,
+    Softplus,
+    Softsign,
+    Tanh,
+)
+from .attention import KVCache, MultiHeadAttention, causal_mask, padding_mask, watch_attention
+from .convolutions import AvgPool2d, Conv1d, Conv2d, MaxPool2d
+from .layers import Dropout, Embedding, Flatten, Identity, Linear
+from .mlp import MLP
+from .module import Module, ModuleList, Parameter, Sequential, StateError
+from .norms import BatchNorm1d, BatchNorm2d, LayerNorm, RMSNorm
+from .positions import LearnedPositions, RotaryPositions, SinusoidalPositions
+from .transformer import Decoder, Encoder, StackCache, TransformerBlock
+from .word_vectors import WordVectors, WordVectorsError, read_word_vectors
 
-__all__ = ["functional"]
+__all__ = [
+    "ELU",
+    "GELU",
+    "MLP",
+    "SELU",
+    "AvgPool2d",
+    "BatchNorm1d",
+    "BatchNorm2d",
+    "Conv1d",
+    "Conv2d",
+    "Decoder",
+    "Dropout",
+    "Embedding",
+    "Encoder",
+    "Flatten",
+    "Hardsigmoid",
+    "Hardtanh",
+    "Identity",
+    "KVCache",
+    "LayerNorm",
+    "LeakyReLU",
+    "LearnedPositions",
+    "Linear",
+    "LogSigmoid",
+    "LogSoftmax",
+    "MaxPool2d",
+    "Mish",
+    "Module",
+    "ModuleList",
+    "MultiHeadAttention",
+    "Parameter",
+    "RMSNorm",
+    "ReLU",
+    "RotaryPositions",
+    "Sequential",
+    "SiLU",
+    "Sigmoid",
+    "SinusoidalPositions",
+    "Softmax",
+    "Softplus",
+    "Softsign",
+    "StackCache",
+    "StateError",
+    "Tanh",
+    "TransformerBlock",
+    "WordVectors",
+    "WordVectorsError",
+    "causal_mask",
+    "functional",
+    "init",
+    "padding_mask",
+    "read_word_vectors",
+    "watch_attention",
+]

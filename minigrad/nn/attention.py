@@ -1,0 +1,304 @@
+"""Attention with several heads, the masks and the key-value cache that go with it, and a way to watch its weights.
+
+Masks have one rule: boolean, True = may attend. B is the batch, h the heads, L the queries, S the keys, C the width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ..engine.convert import tensor
+from ..engine.errors import ArgumentError, DtypeError, GradientError, ShapeError
+from ..engine.modes import no_grad
+from ..engine.tensor import Tensor
+from ..ops import FUNCTIONS
+from ..ops.creation import arange, empty, eye
+from . import functional as F
+from . import init
+from .layers import Linear, check_sizes, new_parameter
+from .module import Module
+
+__all__ = ["KVCache", "MultiHeadAttention", "causal_mask", "padding_mask", "watch_attention"]
+
+split = FUNCTIONS["split"]
+
+
+def causal_mask(size: int, past: int = 0, device: str | None = None) -> Tensor:
+    """Which keys each query may attend to if none may look ahead: booleans (size, past + size), True = may attend.
+
+    >>> import minigrad as mg
+    >>> mg.nn.causal_mask(3).astype("int64")
+    tensor([[1, 0, 0],
+            [1, 1, 0],
+            [1, 1, 1]])
+    """
+    keys = arange(past + size, device=device)
+    return keys <= keys[past:].reshape(size, 1)
+
+
+def padding_mask(given: Any, pad: int | None = None, *, size: int | None = None) -> Tensor:
+    """Which keys are tokens and not padding: booleans (B, 1, 1, S), which fit any attention; True = may attend.
+
+    `given` is either token numbers (B, S), with the number `pad` of the padding; or lengths (B,), with the padded
+    `size` S, the greatest length unless given.
+
+    >>> import minigrad as mg
+    >>> mg.nn.padding_mask([[5, 6, 0], [7, 0, 0]], pad=0).tolist()
+    [[[[True, True, False]]], [[[True, False, False]]]]
+    >>> mg.nn.padding_mask([2, 1], size=3).tolist()
+    [[[[True, True, False]]], [[[True, False, False]]]]
+    """
+    x = given if isinstance(given, Tensor) else tensor(given)
+    if x.dtype.kind not in "iu" or x.ndim != (1 if pad is None else 2):
+        expected = "whole numbers: token numbers (B, S) with pad=…, or lengths (B,) without"
+        raise ShapeError("padding_mask: these are neither token numbers nor lengths", expected, f"{x.shape} {x.dtype}")
+    if pad is not None:
+        if size is not None:
+            raise ArgumentError(
+                "padding_mask: token numbers have their size already", fix="give size with lengths only"
+            )
+        return (x != pad).reshape(x.shape[0], 1, 1, x.shape[1])
+    size = int(x.max()) if size is None else size
+    if x.size and int(x.max()) > size:
+        raise ArgumentError("padding_mask: a length is greater than the padded size", f"at most {size}", int(x.max()))
+    return arange(size, device=x.device) < x.reshape(-1, 1, 1, 1)  # (S,) < (B, 1, 1, 1) -> (B, 1, 1, S)
+
+
+class KVCache:
+    """The keys and values that one attention has computed, so that a new token costs one row and not the whole past.
+
+    In self-attention each call adds the rows of its tokens; in cross-attention the first call fills the cache, and
+    later ones compute nothing. `keys` and `values` are (B, h, length, C/h), or None while the cache is empty.
+    """
+
+    def __init__(self) -> None:
+        self.length = 0
+        self._stores: list[Tensor] = []  # keys and values, (B, h, at least length, C/h)
+
+    @property
+    def keys(self) -> Tensor | None:
+        """What queries are compared with: (B, h, length, C/h)."""
+        return self._stores[0][:, :, : self.length] if self._stores else None
+
+    @property
+    def values(self) -> Tensor | None:
+        """What is added up: (B, h, length, C/h)."""
+        return self._stores[1][:, :, : self.length] if self._stores else None
+
+    def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Add the rows of new tokens, (B, h, new, C/h) each; returns all keys and all values."""
+        if keys.requires_grad or values.requires_grad:
+            raise GradientError(
+                "KVCache: keys and values that are being recorded cannot be cached",
+                fix="generate inside `with mg.no_grad():`",
+            )
+        start, stop = self.length, self.length + keys.shape[2]
+        if not self._stores:
+            self._stores = [keys, values]
+        else:
+            self._stores = [_with_rows(old, new, start, stop) for old, new in zip(self._stores, (keys, values))]
+        self.length = stop
+        return self._stores[0][:, :, :stop], self._stores[1][:, :, :stop]
+
+    def select(self, rows: Any) -> None:
+        """Keep these rows of the batch, in this order, as a beam search does; a row may come more than once."""
+        self._stores = [store[rows] for store in self._stores]
+
+
+def _with_rows(store: Tensor, new: Tensor, start: int, stop: int) -> Tensor:
+    """The store with new rows written in place; a full one is doubled, so that a row costs the same all along."""
+    if store.shape[2] < stop:
+        batch, heads, _, width = store.shape
+        larger = empty(batch, heads, 2 * stop, width, dtype=store.dtype, device=store.device)
+        larger[:, :, :start] = store[:, :, :start]
+        store = larger
+    store[:, :, start:stop] = new
+    return store
+
+
+class MultiHeadAttention(Module):
+    """Every query looks at all keys it may attend to, with several heads that each see C/h of the width.
+
+    Called with a query (B, L, C) alone it is self-attention. With key (B, S, key_dim) and value (B, S, value_dim; the
+    key unless given) it is cross-attention. The result is (B, L, C).
+
+    The three projections are rows of one matrix (3·C, C), under PyTorch's names, so that self-attention is one large
+    product instead of three, and `load_state_dict` takes the state of `torch.nn.MultiheadAttention` as it is. Where
+    `key_dim` or `value_dim` differ from `dim`, there are three matrices, as in PyTorch.
+
+    >>> import minigrad as mg
+    >>> attention = mg.nn.MultiHeadAttention(8, heads=2)
+    >>> x = mg.randn(4, 5, 8)
+    >>> attention(x, mask=mg.nn.padding_mask([5, 3, 4, 1]), is_causal=True).shape
+    (4, 5, 8)
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        heads: int,
+        *,
+        key_dim: int | None = None,
+        value_dim: int | None = None,
+        bias: bool = True,
+        dropout: float = 0.0,
+        rotary: Module | None = None,
+        dtype: Any = None,
+        device: str | None = None,
+    ):
+        key_dim, value_dim = dim if key_dim is None else key_dim, dim if value_dim is None else value_dim
+        check_sizes(self, dim=dim, heads=heads, key_dim=key_dim, value_dim=value_dim)
+        if dim % heads:
+            raise ArgumentError(
+                "MultiHeadAttention: the width does not divide among the heads", f"a multiple of {heads}", dim
+            )
+        if not 0 <= dropout <= 1:
+            raise ArgumentError("MultiHeadAttention: dropout is a probability", "0 to 1", dropout)
+        self.dim, self.heads, self.key_dim, self.value_dim, self.dropout = dim, heads, key_dim, value_dim, dropout
+        self.rotary = rotary
+        if key_dim == value_dim == dim:
+            self.in_proj_weight = new_parameter((3 * dim, dim), dtype, device)
+        else:
+            self.q_proj_weight = new_parameter((dim, dim), dtype, device)
+            self.k_proj_weight = new_parameter((dim, key_dim), dtype, device)
+            self.v_proj_weight = new_parameter((dim, value_dim), dtype, device)
+        self.in_proj_bias = new_parameter((3 * dim,), dtype, device) if bias else None
+        self.out_proj = Linear(dim, dim, bias, dtype, device)
+        self.watchers: tuple[list[Tensor], ...] = ()
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the weights anew as PyTorch does: Xavier's for the three projections, and no biases."""
+        self.out_proj.reset_parameters()
+        for name, parameter in self.named_parameters():
+            if name.endswith("proj_weight"):
+                init.xavier_uniform_(parameter)
+            elif name.endswith("bias"):
+                init.zeros_(parameter)
+
+    def forward(
+        self,
+        query: Any,
+        key: Any = None,
+        value: Any = None,
+        *,
+        mask: Any = None,
+        is_causal: bool = False,
+        cache: KVCache | None = None,
+    ) -> Tensor:
+        """Attend; `mask` is boolean, (L, S) or broadcasting to (B, h, L, S); `is_causal` forbids looking ahead as well."""
+        key = query if key is None else key
+        value = key if value is None else value
+        is_own = key is query and value is query
+        self._check(query, key, value, mask, is_own, is_causal)
+        past = cache.length if cache is not None and is_own else 0
+        queries, keys, values = self._heads(query, key, value, is_own, cache, past)
+        if is_causal and past:  # the plain function takes the first query for the first position
+            ahead = causal_mask(query.shape[1], past, queries.device)
+            mask, is_causal = ahead if mask is None else ahead & mask, False
+        if self.watchers:
+            self._show(queries, keys, mask, is_causal)
+        dropped = self.dropout if self.training else 0.0
+        seen = F.scaled_dot_product_attention(queries, keys, values, mask, is_causal=is_causal, dropout_p=dropped)
+        together = seen.transpose(0, 2, 1, 3).reshape(*query.shape)  # (B, h, L, C/h) -> (B, L, C)
+        return self.out_proj(together)
+
+    def _heads(
+        self, query: Any, key: Any, value: Any, is_own: bool, cache: KVCache | None, past: int
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The queries (B, h, L, C/h) of this call, and the keys and values (B, h, S, C/h) of this and earlier ones."""
+        if is_own and self._is_fused:
+            queries, keys, values = self._project(query, 0, 3)
+        else:
+            (queries,) = self._project(query, 0, 1)
+            if not is_own and cache is not None and cache.keys is not None and cache.values is not None:
+                return queries, cache.keys, cache.values
+            if key is value and self._is_fused:
+                keys, values = self._project(key, 1, 3)
+            else:
+                (keys,), (values,) = self._project(key, 1, 2), self._project(value, 2, 3)
+        if self.rotary is not None:
+            queries, keys = self.rotary(queries, keys, past)
+        if cache is not None:
+            keys, values = cache.append(keys, values)
+        return queries, keys, values
+
+    @property
+    def _is_fused(self) -> bool:
+        return hasattr(self, "in_proj_weight")
+
+    def _project(self, x: Any, first: int, last: int) -> list[Tensor]:
+        """The projections from `first` to before `last` of query, key, value: (B, L, …) -> each (B, h, L, C/h)."""
+        rows = slice(first * self.dim, last * self.dim)
+        whole = last - first == 3
+        if self._is_fused:
+            weight: Tensor = self.in_proj_weight if whole else self.in_proj_weight[rows]
+        else:
+            weight = (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)[first]
+        bias = self.in_proj_bias if whole or self.in_proj_bias is None else self.in_proj_bias[rows]
+        projected = F.linear(x, weight, bias)  # (B, L, n·C)
+        parts = [projected] if last - first == 1 else split(projected, last - first, axis=-1)  # n × (B, L, C)
+        apart = (*projected.shape[:2], self.heads, self.dim // self.heads)
+        return [part.reshape(*apart).transpose(0, 2, 1, 3) for part in parts]  # (B, L, h, C/h) -> (B, h, L, C/h)
+
+    def _show(self, queries: Tensor, keys: Tensor, mask: Any, is_causal: bool) -> None:
+        """Give the watchers the weights (B, h, L, S): what attention makes of values that are an identity matrix."""
+        with no_grad():
+            identity = eye(keys.shape[-2], dtype=keys.dtype, device=keys.device)
+            weights = F.scaled_dot_product_attention(queries, keys, identity, mask, is_causal=is_causal)
+        for seen in self.watchers:
+            seen.append(weights)
+
+    def _check(self, query: Any, key: Any, value: Any, mask: Any, is_own: bool, is_causal: bool) -> None:
+        sizes = {"query": (query, self.dim), "key": (key, self.key_dim), "value": (value, self.value_dim)}
+        for name, (x, size) in sizes.items():
+            if x.ndim != 3 or x.shape[-1] != size:
+                raise ShapeError(f"MultiHeadAttention: the {name} does not fit", f"(batch, length, {size})", x.shape)
+        if not is_own and (is_causal or self.rotary is not None):
+            what = "is_causal" if is_causal else "rotary"
+            raise ArgumentError(
+                f"MultiHeadAttention: {what} is for self-attention, where queries and keys are the same positions",
+                fix="leave key and value out" + (", or say with a mask what may be attended to" if is_causal else ""),
+            )
+        if mask is None:
+            return
+        if mask.dtype.kind != "b":
+            fix = "from a mask that is added to the scores: mask == 0"
+            raise DtypeError("MultiHeadAttention: a mask is boolean, True = may attend", "bool", mask.dtype, fix)
+        if mask.ndim not in (2, 4):
+            raise ShapeError(
+                "MultiHeadAttention: it is not clear which axes this mask has",
+                "(L, S), or (B, h, L, S) with 1 for axes that do not matter",
+                mask.shape,
+                "for (B, L, S) give mask[:, None]; for padding use nn.padding_mask, which makes (B, 1, 1, S)",
+            )
+
+    def extra_repr(self) -> str:
+        cross = "" if self._is_fused else f", key_dim={self.key_dim}, value_dim={self.value_dim}"
+        return f"{self.dim}, heads={self.heads}{cross}" + (f", dropout={self.dropout}" if self.dropout else "")
+
+
+@contextmanager
+def watch_attention(model: Module) -> Iterator[dict[str, list[Tensor]]]:
+    """Collect the attention weights of a model: {path of each attention: [weights (B, h, L, S) of each call]}.
+
+    They are the weights before dropout, as constants. While nobody watches, none are kept or even made.
+
+    >>> import minigrad as mg
+    >>> attention = mg.nn.MultiHeadAttention(4, heads=2)
+    >>> with mg.nn.watch_attention(mg.nn.Sequential(attention)) as seen:
+    ...     _ = attention(mg.randn(1, 3, 4))
+    >>> {path: [weights.shape for weights in calls] for path, calls in seen.items()}
+    {'0': [(1, 2, 3, 3)]}
+    """
+    watched = {path: part for path, part in model.named_modules() if isinstance(part, MultiHeadAttention)}
+    seen: dict[str, list[Tensor]] = {path: [] for path in watched}
+    for path, part in watched.items():
+        part.watchers = (*part.watchers, seen[path])
+    try:
+        yield seen
+    finally:
+        for path, part in watched.items():
+            part.watchers = tuple(other for other in part.watchers if other is not seen[path])

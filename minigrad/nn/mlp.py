@@ -1,0 +1,76 @@
+"""The two layers between attentions, plain or gated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..engine.errors import ArgumentError, nearest
+from ..engine.tensor import Tensor
+from ..ops import FUNCTIONS
+from . import functional as F
+from .layers import Dropout, Linear
+from .module import Module
+
+__all__ = ["MLP"]
+
+split = FUNCTIONS["split"]
+
+
+def _gelu_tanh(x: Any) -> Tensor:
+    return F.gelu(x, approximate="tanh")
+
+
+PLAIN: dict[str, Callable[[Any], Tensor]] = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "gelu_tanh": _gelu_tanh,  # GPT-2's
+    "silu": F.silu,
+    "tanh": F.tanh,
+}
+GATED: dict[str, Callable[[Any], Tensor]] = {"swiglu": F.silu, "geglu": F.gelu, "reglu": F.relu}
+
+
+class MLP(Module):
+    """`down(activation(up(x)))`, for each position by itself: (…, dim) -> (…, hidden) -> (…, dim).
+
+    With "swiglu", "geglu" or "reglu" half of what `up` makes is a gate: `down(silu(gate) * up)`. Gate and up are rows
+    of one matrix (2·hidden, dim), gate first, so that they are one product.
+
+    >>> import minigrad as mg
+    >>> mlp = mg.nn.MLP(8, 32, activation="swiglu")
+    >>> mlp.up.weight.shape, mlp(mg.ones(2, 5, 8)).shape
+    ((64, 8), (2, 5, 8))
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        hidden: int,
+        activation: str = "gelu",
+        bias: bool = True,
+        dropout: float = 0.0,
+        dtype: Any = None,
+        device: str | None = None,
+    ):
+        known = {**PLAIN, **GATED}
+        if activation not in known:
+            raise ArgumentError(
+                f"MLP: unknown activation {activation!r}", ", ".join(known), fix=nearest(activation, known)
+            )
+        self.activation, self.is_gated = activation, activation in GATED
+        self.up = Linear(dim, 2 * hidden if self.is_gated else hidden, bias, dtype, device)
+        self.down = Linear(hidden, dim, bias, dtype, device)
+        self.dropout = Dropout(dropout)
+
+    def forward(self, x: Any) -> Tensor:
+        inner = self.up(x)  # (…, dim) -> (…, hidden), or (…, 2·hidden)
+        if self.is_gated:
+            gate, inner = split(inner, 2, axis=-1)  # each (…, hidden)
+            inner = GATED[self.activation](gate) * inner
+        else:
+            inner = PLAIN[self.activation](inner)
+        return self.down(self.dropout(inner))  # (…, hidden) -> (…, dim)
+
+    def extra_repr(self) -> str:
+        return self.activation

@@ -1,0 +1,389 @@
+"""Modules: parts of a model that own parameters, know their parts, and can be saved, frozen, moved and looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from ..engine.backend import on_device_of
+from ..engine.errors import ArgumentError, CallError, MinigradError
+from ..engine.graph import leaf
+from ..engine.modes import Mode, local
+from ..engine.tensor import HookHandle, Tensor, wrap
+from ..engine.writes import writes
+from .state import IncompatibleKeys, StateError, fitted, moved
+
+__all__ = ["Module", "ModuleList", "Parameter", "Sequential", "StateError"]
+
+
+class Parameter(Tensor):
+    """A Tensor that a Module owns and an optimiser changes; it requires a gradient unless frozen."""
+
+    __slots__ = ()
+
+    def __new__(cls, data: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = True) -> Parameter:
+        made = super().__new__(cls, data, dtype, device, requires_grad)
+        assert isinstance(made, Parameter)
+        return made
+
+
+class Module:
+    """The base of every model and layer: assign parameters and modules as attributes, and write `forward`.
+
+    >>> import minigrad as mg
+    >>> class Line(mg.nn.Module):
+    ...     def __init__(self):
+    ...         self.slope = mg.nn.Parameter(2.0)
+    ...     def forward(self, x):
+    ...         return self.slope * x
+    >>> Line()(3.0).item()
+    6.0
+    """
+
+    training: bool
+    _name: str
+    _buffers: dict[str, bool]
+    _pre_hooks: dict[int, Callable[..., Any]]
+    _hooks: dict[int, Callable[..., Any]]
+    couples_batch = False  # whether the result for one example depends on the others, as in BatchNorm
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Module:
+        self = super().__new__(cls)
+        vars(self).update(training=True, _name=cls.__name__, _buffers={}, _pre_hooks={}, _hooks={})
+        return self
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """What the module computes; every module writes its own."""
+        raise CallError(
+            f"{type(self).__name__} has no forward method", fix="write `def forward(self, x): …` in the class"
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        outer = local.mode
+        scope = f"{outer.scope}.{self._name}" if outer.scope else self._name
+        local.mode = Mode(outer.record, outer.debug, scope)
+        try:
+            if self._pre_hooks or self._hooks:
+                return self._forward_with_hooks(args, kwargs)
+            return self.forward(*args, **kwargs)
+        except MinigradError as error:
+            _locate(error, scope)
+            raise
+        finally:
+            local.mode = outer
+
+    def _forward_with_hooks(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        for pre_hook in tuple(self._pre_hooks.values()):
+            changed = pre_hook(self, args)
+            if changed is not None:
+                args = changed if isinstance(changed, tuple) else (changed,)
+        result = self.forward(*args, **kwargs)
+        for hook in tuple(self._hooks.values()):
+            changed = hook(self, args, result)
+            result = result if changed is None else changed
+        return result
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        where = f"{type(self).__name__}.{name}"
+        if isinstance(value, (Module, Parameter)) and hasattr(Module, name):
+            raise ArgumentError(f"{where}: every module has something of this name", fix="choose another name")
+        if isinstance(value, Module):
+            if any(module is self for module in value.modules()):
+                raise ArgumentError(
+                    f"{where}: a module cannot contain itself", fix="keep a part from knowing its whole"
+                )
+            value._rename(name)
+        elif isinstance(value, Parameter):
+            self._buffers.pop(name, None)
+        elif isinstance(value, Tensor) and isinstance(vars(self).get(name), Parameter):
+            raise ArgumentError(
+                f"{where}: a Tensor in the place of a parameter would not be trained",
+                "a Parameter",
+                "a Tensor",
+                f"assign nn.Parameter(…), or write into it: with mg.no_grad(): module.{name}[...] = …",
+            )
+        else:
+            _refuse_hidden(where, value)
+        object.__setattr__(self, name, value)
+
+    def _rename(self, name: str) -> None:
+        vars(self)["_name"] = name
+
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+        """Keep a tensor that is not trained but moves, and unless `persistent=False` is saved, with the module."""
+        if not isinstance(name, str) or not name.isidentifier() or name not in self._buffers and hasattr(self, name):
+            raise ArgumentError(
+                f"{type(self).__name__}: a buffer cannot have this name", "a name that is still free", repr(name)
+            )
+        if tensor is not None and (not isinstance(tensor, Tensor) or isinstance(tensor, Parameter)):
+            raise ArgumentError(
+                f"{type(self).__name__}.{name}: this cannot be a buffer", "a Tensor or None", type(tensor).__name__
+            )
+        self._buffers[name] = persistent
+        setattr(self, name, tensor)
+
+    def register_forward_hook(self, hook: Callable[[Module, tuple[Any, ...], Any], Any]) -> HookHandle:
+        """Call `hook(module, args, output)` after each forward; what it returns, unless None, replaces the output."""
+        handle = HookHandle(self._hooks)
+        self._hooks[handle.key] = hook
+        return handle
+
+    def register_forward_pre_hook(self, hook: Callable[[Module, tuple[Any, ...]], Any]) -> HookHandle:
+        """Call `hook(module, args)` before each forward; what it returns, unless None, replaces the arguments."""
+        handle = HookHandle(self._pre_hooks)
+        self._pre_hooks[handle.key] = hook
+        return handle
+
+    def _parts(self) -> Iterator[tuple[str, Module | Tensor]]:
+        """The attributes that are modules or tensors, by name; also finds modules added to a plain list after it was assigned."""
+        for name, value in vars(self).items():
+            if isinstance(value, (Module, Tensor)):
+                yield name, value
+            elif name not in _INTERNAL:
+                _refuse_hidden(f"{type(self).__name__}.{name}", value)
+
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        """The modules that are attributes of this one, by name."""
+        yield from ((name, value) for name, value in self._parts() if isinstance(value, Module))
+
+    def children(self) -> Iterator[Module]:
+        """The modules that are attributes of this one."""
+        yield from (child for _, child in self.named_children())
+
+    def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
+        """This module (under "") and all inside it, by path; a module reached by two paths comes once."""
+        seen: set[int] = set()
+        stack = [(prefix, self)]
+        while stack:
+            path, module = stack.pop()
+            if id(module) in seen:
+                continue
+            seen.add(id(module))
+            yield path, module
+            inner = [(f"{path}.{name}" if path else name, child) for name, child in module.named_children()]
+            stack.extend(reversed(inner))
+
+    def modules(self) -> Iterator[Module]:
+        """This module and all inside it."""
+        yield from (module for _, module in self.named_modules())
+
+    def _named(self, kind: Callable[[Module, str, Any], bool], every_path: bool) -> Iterator[tuple[str, Tensor]]:
+        """The tensors of one kind by path; a shared one comes once, or under every path it has."""
+        seen: set[int] = set()
+        stack: list[tuple[str, Module]] = [("", self)]
+        while stack:
+            path, module = stack.pop()
+            inner = []
+            for name, value in module._parts():
+                full = f"{path}.{name}" if path else name
+                if isinstance(value, Module):
+                    inner.append((full, value))
+                elif kind(module, name, value) and (every_path or id(value) not in seen):
+                    seen.add(id(value))
+                    yield full, value
+            stack.extend(reversed(inner))
+
+    def named_parameters(self) -> Iterator[tuple[str, Parameter]]:
+        """The parameters of this module and of all inside it, by path; a tied one comes once, under its first path."""
+        yield from self._named(_is_parameter, every_path=False)  # type: ignore[misc]
+
+    def parameters(self) -> Iterator[Parameter]:
+        """The parameters of this module and of all inside it."""
+        yield from (parameter for _, parameter in self.named_parameters())
+
+    def named_buffers(self) -> Iterator[tuple[str, Tensor]]:
+        """The buffers of this module and of all inside it, by path."""
+        yield from self._named(_is_buffer, every_path=False)
+
+    def buffers(self) -> Iterator[Tensor]:
+        """The buffers of this module and of all inside it."""
+        yield from (buffer for _, buffer in self.named_buffers())
+
+    def train(self, mode: bool = True) -> Module:
+        """Put this module and all inside it into training (dropout on, batch statistics learned) or out of it."""
+        for module in self.modules():
+            vars(module)["training"] = mode
+        return self
+
+    def eval(self) -> Module:
+        """The same as `train(False)`."""
+        return self.train(False)
+
+    def requires_grad_(self, value: bool = True) -> Module:
+        """Whether the parameters of this module and of all inside it are trained."""
+        for parameter in self.parameters():
+            parameter.requires_grad_(value)
+        return self
+
+    def freeze(self) -> Module:
+        """Stop training these parameters, as in fine-tuning; the same as `requires_grad_(False)`."""
+        return self.requires_grad_(False)
+
+    def unfreeze(self) -> Module:
+        """Train these parameters again."""
+        return self.requires_grad_(True)
+
+    def zero_grad(self) -> None:
+        """Forget the gradients of all parameters."""
+        for parameter in self.parameters():
+            parameter.grad = None
+
+    def apply(self, function: Callable[[Module], Any]) -> Module:
+        """Call `function(module)` for this module and all inside it."""
+        for module in self.modules():
+            function(module)
+        return self
+
+    def to(self, target: Any = None, *, dtype: Any = None, device: str | None = None) -> Module:
+        """Move all floating parameters and buffers to a dtype, and all of them to a device; the tensors stay the same objects."""
+        tensors = [*self.parameters(), *self.buffers()]
+        results = [moved(tensor, target, dtype, device) for tensor in tensors]  # all of them before any is changed
+        for tensor, (data, grad) in zip(tensors, results):
+            if data is not tensor.data:
+                old, tensor.data = tensor.node, data
+                if old is not None:
+                    tensor.node = leaf(tensor.shape, tensor.dtype)
+                    tensor.node.grad, tensor.node.hooks = grad, old.hooks
+        return self
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """All parameters and persistent buffers by path, sharing memory with the module; a tied one under every path."""
+        return {name: wrap(value.data) for name, value in self._named(_is_state, every_path=True)}
+
+    def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> IncompatibleKeys:
+        """Copy the values of a state dict into this module; if anything does not fit, nothing is changed.
+
+        Without `strict`, names that only one side has are passed over, and returned; shapes must fit all the same.
+        """
+        own = dict(self._named(_is_state, every_path=True))
+        pairs, passed_over = fitted(type(self).__name__, own, state, strict)
+        for tensor, values in pairs:
+            with on_device_of(tensor.data):
+                tensor.data[...] = values
+            writes.mark(tensor.data)
+        return passed_over
+
+    def summary(self, *inputs: Any) -> str:
+        """A table of all modules with their parameter counts and, given example inputs, the shapes of their outputs."""
+        from .summary import summary
+
+        return summary(self, *inputs)
+
+    def extra_repr(self) -> str:
+        """What `repr` shows between the brackets; layers give their sizes."""
+        return ""
+
+    def __repr__(self) -> str:
+        children = [f"({name}): {child!r}".replace("\n", "\n  ") for name, child in self.named_children()]
+        inner = "\n  ".join(["", *children]) + "\n" if children else ""
+        return f"{type(self).__name__}({self.extra_repr()}{inner})"
+
+
+_INTERNAL = frozenset(("_buffers", "_pre_hooks", "_hooks"))
+_LOOKED_AT = 64  # so many items of a list are looked at: it may hold a whole vocabulary
+
+
+def _refuse_hidden(where: str, value: Any) -> None:
+    """Modules and parameters in a plain list, tuple, set or dict are neither trained nor saved: a mistake."""
+    if isinstance(value, (list, tuple, set, dict)) and any(
+        isinstance(item, (Module, Parameter))
+        or isinstance(item, (list, tuple))
+        and any(isinstance(inner, (Module, Parameter)) for inner in islice(item, _LOOKED_AT))
+        for item in islice(value.values() if isinstance(value, dict) else value, _LOOKED_AT)
+    ):
+        raise ArgumentError(
+            f"{where}: modules and parameters in a plain {type(value).__name__} would be overlooked",
+            fix="wrap them in nn.ModuleList([...]), or make each an attribute",
+        )
+
+
+def _locate(error: MinigradError, scope: str) -> None:
+    """Put the module's path in front of an error, unless the op, or a module inside, has done so."""
+    text = str(error)
+    if not text.startswith((f"{scope}:", f"{scope}.", f"{scope} ")):
+        error.args = (f"{scope}: {text}",)
+
+
+def _is_parameter(module: Module, name: str, value: Any) -> bool:
+    return isinstance(value, Parameter)
+
+
+def _is_buffer(module: Module, name: str, value: Any) -> bool:
+    return name in module._buffers
+
+
+def _is_state(module: Module, name: str, value: Any) -> bool:
+    return isinstance(value, Parameter) or bool(module._buffers.get(name))
+
+
+class _Indexed(Module):
+    """Modules under the names "0", "1", …"""
+
+    def _place(self, index: int, module: Module) -> None:
+        if not isinstance(module, Module):
+            what = getattr(module, "__name__", type(module).__name__)
+            raise ArgumentError(f"{type(self).__name__}: only modules can be in it", "a Module", what)
+        setattr(self, str(index), module)
+        self._rename(self._name)
+
+    def append(self, module: Module) -> Any:
+        """Add a module at the end; returns the whole."""
+        self._place(len(self), module)
+        return self
+
+    def extend(self, modules: Iterable[Module]) -> Any:
+        """Add several modules at the end; returns the whole."""
+        for module in modules:
+            self.append(module)
+        return self
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self.named_children())
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(list(self.children()))
+
+    def __getitem__(self, index: int | slice) -> Any:
+        return list(self.children())[index]
+
+    def __setitem__(self, index: int, module: Module) -> None:
+        self._place(range(len(self))[index], module)
+
+
+class ModuleList(_Indexed):
+    """Modules in a list that knows its parts: `for block in self.blocks: x = block(x)`."""
+
+    def __init__(self, modules: Iterable[Module] = ()):
+        self.extend(modules)
+
+    def _rename(self, name: str) -> None:
+        super()._rename(name)
+        for index, child in self.named_children():
+            child._rename(f"{name}.{index}")  # a list is not called, so its name goes into the scope with its parts
+
+
+class Sequential(_Indexed):
+    """Modules applied one after the other; a slice of them is a Sequential of the same modules.
+
+    >>> import minigrad as mg
+    >>> model = mg.nn.Sequential(mg.nn.Linear(2, 8), mg.nn.Tanh(), mg.nn.Linear(8, 1))
+    >>> model(mg.ones(4, 2)).shape
+    (4, 1)
+    """
+
+    def __init__(self, *modules: Module):
+        self.extend(modules)
+
+    def forward(self, x: Any) -> Any:
+        for module in self.children():
+            x = module(x)
+        return x
+
+    def __getitem__(self, index: int | slice) -> Any:
+        chosen = super().__getitem__(index)
+        if not isinstance(index, slice):
+            return chosen
+        part = Sequential()
+        vars(part).update({str(i): module for i, module in enumerate(chosen)})  # they keep their names in the whole
+        return part

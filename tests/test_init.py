@@ -1,0 +1,137 @@
+"""Initialisers: the right spread, in place, repeatable, and clear about what they cannot fill."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import minigrad as mg
+from minigrad.engine.errors import ArgumentError, DtypeError, ShapeError
+from minigrad.nn import init
+
+SHAPE = (300, 200)
+CONVOLUTION = (60, 50, 4, 5)
+EXPECTED = {  # the standard deviation, and whether it is uniform
+    "xavier_uniform_": (lambda t: init.xavier_uniform_(t), lambda i, o: math.sqrt(2 / (i + o)), True),
+    "xavier_normal_": (lambda t: init.xavier_normal_(t), lambda i, o: math.sqrt(2 / (i + o)), False),
+    "xavier with gain": (
+        lambda t: init.xavier_uniform_(t, gain=5 / 3),
+        lambda i, o: 5 / 3 * math.sqrt(2 / (i + o)),
+        True,
+    ),
+    "he_uniform_": (lambda t: init.he_uniform_(t), lambda i, o: math.sqrt(2 / i), True),
+    "he_normal_": (lambda t: init.he_normal_(t), lambda i, o: math.sqrt(2 / i), False),
+    "he of outputs": (lambda t: init.he_normal_(t, mode="fan_out"), lambda i, o: math.sqrt(2 / o), False),
+    "he for leaky": (
+        lambda t: init.he_uniform_(t, nonlinearity="leaky_relu", negative_slope=0.5),
+        lambda i, o: math.sqrt(2 / 1.25 / i),
+        True,
+    ),
+    "he for tanh": (lambda t: init.he_normal_(t, nonlinearity="tanh"), lambda i, o: 5 / 3 / math.sqrt(i), False),
+    "normal_": (lambda t: init.normal_(t, 0.0, 0.3), lambda i, o: 0.3, False),
+    "uniform_": (lambda t: init.uniform_(t, -0.6, 0.6), lambda i, o: 0.6 / math.sqrt(3), True),
+    "gpt2_": (lambda t: init.gpt2_(t), lambda i, o: 0.02, False),
+    "gpt2_ residual": (lambda t: init.gpt2_(t, layers=8), lambda i, o: 0.02 / 4, False),
+}
+
+
+@pytest.mark.parametrize("shape", [SHAPE, CONVOLUTION], ids=str)
+@pytest.mark.parametrize("name", EXPECTED)
+def test_the_numbers_have_the_distribution_of_the_formula(name, shape, device):
+    fill, deviation, uniform = EXPECTED[name]
+    mg.manual_seed(0)
+    tensor = mg.nn.Parameter(mg.zeros(shape, device=device))
+    assert fill(tensor) is tensor and tensor.requires_grad and tensor.is_leaf and tensor.device == device
+    drawn = tensor.numpy()
+    field = math.prod(shape[2:])
+    expected = deviation(shape[1] * field, shape[0] * field)
+    assert abs(drawn.mean()) < 5 * expected / math.sqrt(drawn.size)
+    assert abs(drawn.std() / expected - 1) < 0.02
+    largest = np.abs(drawn).max() / expected
+    assert 0.99 * math.sqrt(3) < largest <= 1.000001 * math.sqrt(3) if uniform else largest > 3.5
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    ("ours", "theirs", "options"),
+    [
+        ("xavier_uniform_", "xavier_uniform_", {"gain": 2.0}),
+        ("xavier_normal_", "xavier_normal_", {}),
+        ("he_uniform_", "kaiming_uniform_", {"mode": "fan_out", "nonlinearity": "relu"}),
+        ("he_normal_", "kaiming_normal_", {"nonlinearity": "selu"}),
+    ],
+)
+@pytest.mark.parametrize("shape", [SHAPE, CONVOLUTION], ids=str)
+def test_the_spread_is_pytorchs(ours, theirs, options, shape):
+    import torch
+
+    mg.manual_seed(0)
+    mine = getattr(init, ours)(mg.empty(shape), **options).numpy()
+    generator = torch.Generator().manual_seed(0)
+    other = getattr(torch.nn.init, theirs)(torch.empty(shape), **options, generator=generator).numpy()
+    assert abs(mine.std() / other.std() - 1) < 0.02
+
+
+def test_constants_are_filled_in(device):
+    tensor = mg.randn(3, 2, device=device)
+    np.testing.assert_array_equal(init.ones_(tensor).numpy(), 1)
+    np.testing.assert_array_equal(init.zeros_(tensor).numpy(), 0)
+    np.testing.assert_array_equal(init.constant_(tensor, 2.5).numpy(), 2.5)
+    assert tensor.tolist() == [[2.5, 2.5]] * 3
+
+
+def test_the_same_seed_gives_the_same_numbers_in_any_dtype_given():
+    for dtype in ("float16", "float32", "float64"):
+        tensors = []
+        for _ in range(2):
+            mg.manual_seed(7)
+            tensors.append(init.he_normal_(mg.empty(4, 4, dtype=dtype)))
+        assert tensors[0].dtype == dtype
+        np.testing.assert_array_equal(tensors[0].numpy(), tensors[1].numpy())
+
+
+def test_a_backward_that_needs_the_old_values_is_refused():
+    weight = mg.ones(2, 2, requires_grad=True)
+    loss = (weight * weight).sum()
+    init.normal_(weight)
+    with pytest.raises(mg.MinigradError, match="overwritten"):
+        loss.backward()
+
+
+def test_signals_keep_their_size_through_fifty_layers_of_he_and_relu():
+    mg.manual_seed(0)
+    x = mg.randn(64, 256)
+    for _ in range(50):
+        x = mg.relu(x @ init.he_normal_(mg.empty(256, 256)).T)
+    assert 0.1 < float((x * x).mean()) < 10
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "words"),
+    [
+        (lambda: init.xavier_normal_(mg.ones(3)), ShapeError, r"xavier_normal_: .*\n.*\(out, in, …\).*\n.*\(3,\)"),
+        (lambda: init.he_normal_(mg.ones(3, 0)), ShapeError, r"he_normal_: .*\n.*not empty\n.*\(3, 0\)"),
+        (lambda: init.he_uniform_(np.ones((2, 2))), ShapeError, "he_uniform_: .*\n.*\n.*ndarray"),
+        (lambda: init.zeros_([1.0]), DtypeError, "zeros_: .*\n.*a Tensor\n.*list"),
+        (lambda: init.normal_([1.0]), DtypeError, "normal_: .*\n.*a Tensor\n.*list"),
+        (
+            lambda: init.he_normal_(mg.ones(2, 2), mode="fanin"),
+            ArgumentError,
+            "he_normal_: unknown mode .*\n.*'fan_in'",
+        ),
+        (lambda: init.he_normal_(mg.ones(2, 2), nonlinearity="rely"), ArgumentError, "nonlinearity 'rely'\n.*'relu'"),
+        (
+            lambda: init.uniform_(mg.ones(2), 1.0, 0.0),
+            ArgumentError,
+            "uniform_: .*\n.*low <= high\n.*low=1.0, high=0.0",
+        ),
+        (lambda: init.normal_(mg.ones(2), std=-1.0), ArgumentError, "normal_: .*\n.*\n.*-1.0"),
+        (lambda: init.gpt2_(mg.ones(2), layers=0), ArgumentError, "gpt2_: .*\n.*\n.*0"),
+        (lambda: init.normal_(mg.tensor([1, 2])), DtypeError, "normal_: .*\n.*floating.*\n.*int64"),
+    ],
+)
+def test_what_cannot_be_filled_is_refused_with_words(call, kind, words):
+    with pytest.raises(kind, match=words):
+        call()
