@@ -21,9 +21,11 @@ from .transforms import grad, hessian, jacobian, jvp, recompute, value_and_grad,
 
 if TYPE_CHECKING:
     from . import check as check
+    from . import data as data
+    from . import optim as optim
 
 __version__ = "0.1.0"
-_LAZY = {"check"}  # loaded when first used, so that importing minigrad stays quick
+_LAZY = {"check", "data", "optim"}  # loaded when first used, so that importing minigrad stays quick
 
 
 if not TYPE_CHECKING:  # a type checker knows what is here

@@ -43,9 +43,19 @@ def module_parts(path: Path) -> list[str]:
 
 
 def imported_modules(path: Path) -> Iterator[str]:
-    """The absolute dotted name of everything a file imports, at its top or inside a function."""
+    """The absolute dotted name of everything a file imports, at its top or inside a function, but not for types alone."""
     package = module_parts(path)[:-1]
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for_types = {
+        inner
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for statement in node.body
+        for inner in ast.walk(statement)
+    }
+    for node in ast.walk(tree):
+        if node in for_types:
+            continue
         if isinstance(node, ast.Import):
             yield from (name.name for name in node.names)
         elif isinstance(node, ast.ImportFrom):

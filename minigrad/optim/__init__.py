@@ -1,0 +1,31 @@
+"""Optimisers, learning-rate schedules, gradient clipping and mixed precision, with PyTorch's names and numbers."""
+
+from .adam import Adam, AdamW
+from .clipping import clip_grad_norm_, clip_grad_value_
+from .lamb import LAMB
+from .optimizer import Optimizer
+from .rmsprop import RMSprop
+from .scaling import LossScaler, MixedPrecision
+from .schedules import Constant, Cosine, InverseSqrt, Noam, OneCycle, Plateau, Schedule, Step
+from .sgd import SGD
+
+__all__ = [
+    "LAMB",
+    "SGD",
+    "Adam",
+    "AdamW",
+    "Constant",
+    "Cosine",
+    "InverseSqrt",
+    "LossScaler",
+    "MixedPrecision",
+    "Noam",
+    "OneCycle",
+    "Optimizer",
+    "Plateau",
+    "RMSprop",
+    "Schedule",
+    "Step",
+    "clip_grad_norm_",
+    "clip_grad_value_",
+]

@@ -1,0 +1,92 @@
+"""Adam, and Adam with decoupled weight decay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ..engine.backend import Array
+from .optimizer import Group, Optimizer, State
+
+__all__ = ["Adam", "AdamW", "moments"]
+
+
+def moments(g: Array, state: State, group: Group) -> tuple[Array, Array, float, float]:
+    """The running means of g and of g², both brought up to date, and by how much each must be divided for being young."""
+    (beta1, beta2), step = group["betas"], state["step"]
+    mean, square = state["exp_avg"], state["exp_avg_sq"]
+    mean += (1 - beta1) * (g - mean)
+    square *= beta2
+    square += (1 - beta2) * g * g
+    return mean, square, 1 - beta1**step, 1 - beta2**step
+
+
+class Adam(Optimizer):
+    """p ← p - lr · m̂ / (√v̂ + eps), m and v the running means of g and g², freed of their bias to 0, as PyTorch's.
+
+    `weight_decay` adds weight_decay · p to the gradient; see AdamW for decay that is kept out of m and v.
+    With `amsgrad` the largest v so far is used.
+    """
+
+    decoupled = False
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        amsgrad: bool = False,
+        **unknown: Any,
+    ):
+        options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad}
+        super().__init__(params, options, unknown)
+
+    def buffers(self, group: Group) -> tuple[str, ...]:
+        return ("exp_avg", "exp_avg_sq", *(("max_exp_avg_sq",) if group["amsgrad"] else ()))
+
+    def update(self, xp: Any, p: Array, g: Array, state: State, group: Group) -> None:
+        lr, decay = group["lr"], group["weight_decay"]
+        if decay and self.decoupled:
+            p *= 1 - lr * decay
+        elif decay:
+            g = g + decay * p
+        mean, square, young1, young2 = moments(g, state, group)
+        if group["amsgrad"]:
+            largest = state["max_exp_avg_sq"]
+            xp.maximum(largest, square, out=largest)
+            square = largest
+        root = xp.sqrt(square)
+        root /= young2**0.5
+        root += group["eps"]
+        step = mean / root
+        step *= lr / young1
+        p -= step
+
+
+class AdamW(Adam):
+    """Adam whose weight decay shrinks the weights themselves, p ← (1 - lr · weight_decay) · p, before each step.
+
+    >>> import minigrad as mg
+    >>> w = mg.ones(2, requires_grad=True)
+    >>> optimizer = mg.optim.AdamW([w], lr=0.1, weight_decay=0.0)
+    >>> (w * mg.tensor([1.0, -100.0])).sum().backward()
+    >>> optimizer.step()
+    >>> w.detach().round(decimals=3)  # as far for a small gradient as for a large one
+    tensor([0.9, 1.1])
+    """
+
+    decoupled = True
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+        amsgrad: bool = False,
+        **unknown: Any,
+    ):
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, **unknown)

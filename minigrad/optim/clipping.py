@@ -1,0 +1,90 @@
+"""Gradient clipping: gradients made shorter, in place, between `backward()` and `step()`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+
+from ..engine.backend import Array, backend_of, on_device_of
+from ..engine.errors import ArgumentError, NonFiniteError
+from ..engine.graph import nonfinite
+from ..engine.tensor import Tensor
+from ..engine.writes import writes
+
+__all__ = ["clip_grad_norm_", "clip_grad_value_"]
+
+
+def clip_grad_norm_(
+    params: Tensor | Iterable[Tensor], max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False
+) -> float:
+    """Scale all gradients together so that their joint norm is at most `max_norm`; returns the norm they had.
+
+    A norm that is NaN or infinite is returned as it is, or refused with `error_if_nonfinite`, before anything is
+    changed. As PyTorch's, the factor is max_norm / (norm + 1e-6) where that is below 1.
+
+    >>> import minigrad as mg
+    >>> x = mg.tensor([3.0, 4.0], requires_grad=True)
+    >>> (x * x / 2).sum().backward()
+    >>> mg.optim.clip_grad_norm_([x], max_norm=1.0)
+    5.0
+    >>> x.grad.round(decimals=3)
+    tensor([0.6, 0.8])
+    """
+    if not max_norm >= 0 or not norm_type > 0:
+        raise ArgumentError(
+            "clip_grad_norm_: a norm cannot be negative",
+            "max_norm of at least 0, norm_type above 0",
+            f"max_norm={max_norm}, norm_type={norm_type}",
+        )
+    grads = _gradients(params)
+    norms = [_norm(g, norm_type) for g in grads]
+    if math.isinf(norm_type):
+        norm = float(np.max(norms, initial=0.0))  # which, unlike Python's max, lets NaN win
+    else:
+        norm = sum(n**norm_type for n in norms) ** (1 / norm_type)
+    if error_if_nonfinite and not math.isfinite(norm):
+        bad = sum(nonfinite(g) is not None for g in grads)
+        raise NonFiniteError(
+            f"clip_grad_norm_: the norm of the gradients is {norm}",
+            got=f"NaN or infinity in the gradients of {bad} of {len(grads)} parameters",
+            fix="run the step under minigrad.debug() to find the first bad op, or lower the learning rate",
+        )
+    factor = max_norm / (norm + 1e-6)
+    if not factor >= 1:  # also where it is NaN
+        for g in grads:
+            with on_device_of(g), np.errstate(all="ignore"):
+                g *= factor
+            writes.mark(g)
+    return norm
+
+
+def clip_grad_value_(params: Tensor | Iterable[Tensor], clip_value: float) -> None:
+    """Bring every element of every gradient into [-clip_value, clip_value]; NaN stays."""
+    if not clip_value >= 0:
+        raise ArgumentError("clip_grad_value_: the bound cannot be negative", "at least 0", repr(clip_value))
+    for g in _gradients(params):
+        with on_device_of(g):
+            backend_of(g).xp.clip(g, -clip_value, clip_value, out=g)
+        writes.mark(g)
+
+
+def _gradients(params: Tensor | Iterable[Tensor]) -> list[Array]:
+    """The gradients of those parameters that have one, each once."""
+    tensors = [params] if isinstance(params, Tensor) else params
+    nodes = {id(p.node): p.node for p in tensors if p.node is not None}
+    return [node.grad for node in nodes.values() if node.grad is not None]
+
+
+def _norm(g: Array, norm_type: float) -> float:
+    """The norm of one gradient; float16 is widened, since the squares of even small numbers leave its range."""
+    with on_device_of(g), np.errstate(all="ignore"):
+        flat = g.ravel(order="K")
+        flat = flat.astype("float32") if flat.dtype == "float16" else flat
+        if norm_type == 2:
+            return float(flat.dot(flat)) ** 0.5
+        if not flat.size:
+            return 0.0
+        size = abs(flat)
+        return float(size.max()) if math.isinf(norm_type) else float((size**norm_type).sum()) ** (1 / norm_type)

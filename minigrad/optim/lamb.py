@@ -1,0 +1,50 @@
+"""LAMB, for large batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ..engine.backend import Array
+from .adam import moments
+from .optimizer import Group, Optimizer, State
+
+__all__ = ["LAMB"]
+
+
+class LAMB(Optimizer):
+    """Layer-wise adaptive moments (You et al. 2020, algorithm 2): Adam's step, made as long as the weights are large.
+
+    u = m̂ / (√v̂ + eps) + weight_decay · p, then p ← p - lr · (‖p‖ / ‖u‖) · u, one ratio for each parameter; the
+    ratio is 1 where either norm is 0. Put biases and gains into a group with `weight_decay=0`, as the paper does.
+    """
+
+    elementwise = False
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-6,
+        weight_decay: float = 1e-2,
+        **unknown: Any,
+    ):
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}, unknown)
+
+    def buffers(self, group: Group) -> tuple[str, ...]:
+        return ("exp_avg", "exp_avg_sq")
+
+    def update(self, xp: Any, p: Array, g: Array, state: State, group: Group) -> None:
+        mean, square, young1, young2 = moments(g, state, group)
+        root = xp.sqrt(square)
+        root /= young2**0.5
+        root += group["eps"]
+        step = mean / root
+        step /= young1
+        if group["weight_decay"]:
+            step += group["weight_decay"] * p
+        weight_norm, step_norm = xp.sqrt((p * p).sum()), xp.sqrt((step * step).sum())
+        trust = xp.where((weight_norm > 0) & (step_norm > 0), weight_norm / step_norm, 1.0)
+        step *= (group["lr"] * trust).astype(p.dtype)
+        p -= step

@@ -1,0 +1,229 @@
+"""What all optimisers share: parameter groups, their options, the walk over the parameters, and state that can be saved."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..engine.backend import Array, backend_of, device_of, on_device_of
+from ..engine.errors import ArgumentError, CallError, GradientError, describe, nearest
+from ..engine.tensor import Tensor, wrap
+from ..engine.writes import writes
+from ..nn.module import Module, StateError
+from .options import checked
+from .state import restored
+
+__all__ = ["Optimizer"]
+
+Group = dict[str, Any]
+State = dict[str, Any]
+BLOCK = (
+    32_768  # elements: what a rule works on at a time should stay in the processor's cache from one pass to the next
+)
+LABELS = ("name", "initial_lr")  # what a group may say besides its options; the second is the schedules'
+
+
+class Optimizer:
+    """The base of every optimiser: a subclass gives its options, its `buffers` and its `update`.
+
+    `params` are Tensors, or dicts with "params" and options of their own (parameter groups). A parameter
+    without a gradient (frozen, or not used in the loss) is left as it is: no step, no decay.
+    """
+
+    elementwise: ClassVar[bool] = True  # whether an element's update depends on nothing but that element's values
+
+    def __init__(self, params: Iterable[Any], options: Mapping[str, Any], unknown: Mapping[str, Any]):
+        name = type(self).__name__
+        for option in unknown:
+            raise CallError(f"{name} has no option {option!r}", ", ".join(options), fix=nearest(option, options))
+        self.defaults: Group = {key: checked(name, key, value) for key, value in options.items()}
+        self.param_groups: list[Group] = []
+        self.state: dict[Tensor, State] = {}  # Tensors hash by identity
+        for group in _groups(name, params):
+            self.add_param_group(group)
+
+    def buffers(self, group: Group) -> tuple[str, ...]:
+        """The names of the arrays, each like the parameter, that are kept for a parameter of this group."""
+        raise NotImplementedError
+
+    def update(self, xp: Any, p: Array, g: Array, state: State, group: Group) -> None:
+        """Change the array `p` and the buffers in `state`, given the gradient `g`; `state["step"]` counts from 1.
+
+        Arrays in, arrays written: a compiled kernel can take the place of a rule without anything else changing.
+        An `elementwise` rule is given large arrays in pieces.
+        """
+        raise NotImplementedError
+
+    def check_group(self, group: Group) -> None:
+        """Refuse options that do not go together."""
+
+    def add_param_group(self, group: Mapping[str, Any]) -> None:
+        """Train more parameters from now on: `{"params": [...], "lr": 1e-4}`, other options as the optimiser was given."""
+        name = type(self).__name__
+        if not isinstance(group, Mapping) or "params" not in group:
+            raise CallError(
+                f"{name}: this is not a parameter group",
+                '{"params": [...], options …}',
+                _told(group),
+                "add its parameters",
+            )
+        params = _parameters(name, group["params"])
+        options = {key: self._option(key, value) for key, value in group.items() if key != "params"}
+        made = {"params": params, **self.defaults, **options}
+        self.check_group(made)
+        taken = {id(p) for known in self.param_groups for p in known["params"]}
+        if any(id(p) in taken for p in params):
+            raise ArgumentError(
+                f"{name}: a parameter is in two groups", "each parameter in one", fix="leave it out of one of them"
+            )
+        self.param_groups.append(made)
+
+    def _option(self, key: str, value: Any) -> Any:
+        if key not in self.defaults and key not in LABELS:
+            raise CallError(
+                f"{type(self).__name__}: a parameter group has no option {key!r}",
+                ", ".join(self.defaults),
+                fix=nearest(key, self.defaults),
+            )
+        return checked(type(self).__name__, key, value)
+
+    def zero_grad(self) -> None:
+        """Forget the gradients of all parameters, so that the next backward starts from nothing."""
+        for group in self.param_groups:
+            for p in group["params"]:
+                p.grad = None
+
+    @np.errstate(all="ignore")
+    def step(self) -> None:
+        """Change every parameter that has a gradient."""
+        for group in self.param_groups:
+            group["lr"] = float(group["lr"])  # a NumPy number, set by hand, would widen float32 arithmetic
+            for p in group["params"]:
+                if p.node is not None and p.node.grad is not None:
+                    self._step(p, p.node.grad, group)
+
+    def _step(self, p: Tensor, g: Array, group: Group) -> None:
+        data = p.data
+        xp = backend_of(data).xp
+        with on_device_of(data):
+            state = self._state_of(p, group, xp)
+            state["step"] += 1
+            if self.elementwise and data.size > BLOCK and _is_flat(data):
+                for piece, piece_of_g, piece_of_state in _pieces(data, g, state):
+                    self.update(xp, piece, piece_of_g, piece_of_state, group)
+            else:
+                self.update(xp, data, g, state, group)
+        writes.mark(data)
+
+    def _state_of(self, p: Tensor, group: Group, xp: Any) -> State:
+        """The parameter's state, with buffers of zeros where there are none yet."""
+        state = self.state.get(p)
+        if state is None:
+            state = self.state[p] = {"step": 0}
+        for name in self.buffers(group):
+            buffer = state.get(name)
+            if buffer is None:
+                state[name] = xp.zeros(p.shape, p.dtype)
+            elif buffer.dtype != p.dtype or device_of(buffer) != device_of(p.data):
+                raise StateError(
+                    f"{type(self).__name__}: a parameter was moved after its first step",
+                    f"{describe(buffer)} on {device_of(buffer)}",
+                    f"{describe(p)} on {p.device}",
+                    "move the model first, then make the optimiser and load its state",
+                )
+        return state
+
+    def state_dict(self) -> dict[str, dict[str, Any]]:
+        """All that a later run needs: `{"arrays": {"0.exp_avg": Tensor, …}, "values": what JSON can hold}`.
+
+        Parameters are numbered through all groups. The arrays share memory with the optimiser.
+        """
+        arrays, steps, number = {}, {}, 0
+        for group in self.param_groups:
+            for p in group["params"]:
+                for name, value in self.state.get(p, {}).items():
+                    if name == "step":
+                        steps[str(number)] = value
+                    else:
+                        arrays[f"{number}.{name}"] = wrap(value)
+                number += 1
+        groups = [
+            {**{k: list(v) if isinstance(v, tuple) else v for k, v in group.items()}, "params": len(group["params"])}
+            for group in self.param_groups
+        ]
+        return {"arrays": arrays, "values": {"kind": type(self).__name__, "groups": groups, "steps": steps}}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take over a state (options, step counts and buffers); if anything does not fit, nothing is changed."""
+        groups, buffers = restored(self, state)
+        for own, options in zip(self.param_groups, groups):
+            params = own["params"]
+            own.clear()
+            own.update(params=params, **options)
+        self.state = buffers
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{key}={value!r}" for key, value in self.defaults.items())
+        count = sum(len(group["params"]) for group in self.param_groups)
+        return f"{type(self).__name__}({count} parameters in {len(self.param_groups)} groups, {shown})"
+
+
+def _told(value: Any) -> str:
+    return f"a dict with {', '.join(map(str, value))}" if isinstance(value, Mapping) else type(value).__name__
+
+
+def _groups(name: str, params: Any) -> list[Any]:
+    """The groups that were given, or one group of all the tensors that were given."""
+    if isinstance(params, (Tensor, Module, Mapping, str)) or not isinstance(params, Iterable):
+        fix = "pass model.parameters()" if isinstance(params, Module) else "put it into a list"
+        raise CallError(
+            f"{name}: the parameters must come in a list", "Tensors, or dicts of groups", type(params).__name__, fix
+        )
+    given = list(params)
+    if not given:
+        raise ArgumentError(
+            f"{name}: there are no parameters to train",
+            "at least one",
+            "an empty list",
+            "check that the layers are attributes of the model: list(model.parameters())",
+        )
+    return given if isinstance(given[0], Mapping) else [{"params": given}]
+
+
+def _parameters(name: str, params: Any) -> list[Tensor]:
+    """The tensors of one group; each must be a leaf and come once."""
+    found = [params] if isinstance(params, Tensor) else list(params)
+    for p in found:
+        if not isinstance(p, Tensor):
+            raise CallError(f"{name}: only Tensors can be trained", "a Parameter or a Tensor", describe(p))
+        if not p.is_leaf:
+            raise GradientError(
+                f"{name}: only leaves can be trained",
+                "a Tensor that no recorded operation made",
+                repr(p.node),
+                "pass the tensor it was computed from, or x.detach().requires_grad_()",
+            )
+    if len({id(p) for p in found}) != len(found):
+        raise ArgumentError(
+            f"{name}: a parameter is given twice, and would be changed twice in each step",
+            "each parameter once",
+            fix="a model's own parameters() gives a tied one once",
+        )
+    return found
+
+
+def _is_flat(array: Array) -> bool:
+    """Whether pieces of it can be changed through a flat view. A GPU has no use for pieces."""
+    return type(array) is np.ndarray and array.flags.c_contiguous
+
+
+def _pieces(p: np.ndarray, g: np.ndarray, state: State) -> Iterable[tuple[np.ndarray, np.ndarray, State]]:
+    """The same stretch of the parameter, its gradient and its buffers at a time, as views."""
+    flat_p, flat_g = p.reshape(-1), np.ascontiguousarray(g).reshape(-1)
+    flat = {name: value.reshape(-1) for name, value in state.items() if name != "step"}
+    for i in range(math.ceil(p.size / BLOCK)):
+        here = slice(i * BLOCK, (i + 1) * BLOCK)
+        yield flat_p[here], flat_g[here], {"step": state["step"], **{k: v[here] for k, v in flat.items()}}

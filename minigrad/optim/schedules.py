@@ -1,0 +1,260 @@
+"""Learning-rate schedules: how each group's own learning rate changes from step to step.
+
+A schedule is made after its optimiser, sets the rate of step 0 at once, and that of the next with every `step()`.
+The rate is a function of the number of steps and of the rate that the group was given, so what must be saved is a count.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from ..engine.errors import ArgumentError
+from .optimizer import Group, Optimizer
+from .state import misfit
+
+__all__ = ["Constant", "Cosine", "InverseSqrt", "Noam", "OneCycle", "Plateau", "Schedule", "Step"]
+
+
+class Schedule:
+    """The base of every schedule: a subclass gives `at(step, base)`.
+
+    >>> import minigrad as mg
+    >>> optimizer = mg.optim.SGD([mg.ones(2, requires_grad=True)], lr=1.0)
+    >>> schedule = mg.optim.Step(optimizer, size=2, gamma=0.5)
+    >>> [schedule.lr(step) for step in range(5)]
+    [1.0, 1.0, 0.5, 0.5, 0.25]
+    """
+
+    remembered: ClassVar[tuple[str, ...]] = ("steps",)  # the attributes that are saved
+
+    def __init__(self, optimizer: Optimizer):
+        if not isinstance(optimizer, Optimizer):
+            raise ArgumentError(
+                f"{type(self).__name__}: a schedule needs the optimiser whose rate it sets",
+                "an Optimizer",
+                type(optimizer),
+            )
+        self.optimizer = optimizer
+        self.steps = 0
+        self._apply()
+
+    def at(self, step: int, base: float) -> float:
+        """The rate at `step`, counted from 0, of a group that was given the rate `base`."""
+        raise NotImplementedError
+
+    def lr(self, step: int | None = None, group: int = 0) -> float:
+        """The learning rate of a group at any step, by default the present one."""
+        return float(self.at(self.steps if step is None else step, _base(self.optimizer.param_groups[group])))
+
+    def step(self) -> None:
+        """Go on to the next step: call it after each `optimizer.step()`."""
+        self.steps += 1
+        self._apply()
+
+    def _apply(self) -> None:
+        for index, group in enumerate(self.optimizer.param_groups):
+            group["lr"] = self.lr(group=index)
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a later run needs, all of it what JSON can hold. The groups' own rates are in the optimiser's state."""
+        return {"kind": type(self).__name__, **{key: getattr(self, key) for key in self.remembered}}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a saved state; load the optimiser's first. If anything does not fit, nothing is changed."""
+        name = type(self).__name__
+        if not isinstance(state, Mapping) or state.get("kind") != name:
+            got = state.get("kind") if isinstance(state, Mapping) else type(state).__name__
+            raise misfit(name, "it belongs to another schedule", name, got)
+        if state.keys() != {"kind", *self.remembered}:
+            raise misfit(name, "it holds other values", ", ".join(self.remembered), ", ".join(map(str, state)))
+        for key in self.remembered:
+            if not _possible(key, state[key]):
+                raise misfit(name, f"{key} is impossible", "a whole number from 0", repr(state[key]))
+        for key in self.remembered:
+            setattr(self, key, state[key])
+        self._apply()
+
+
+def _base(group: Group) -> float:
+    """The rate that a group was given, which is kept in the group once a schedule changes the rate itself."""
+    if "initial_lr" not in group:
+        group["initial_lr"] = group["lr"]
+    return group["initial_lr"]
+
+
+def _possible(key: str, value: Any) -> bool:
+    """Whether a saved value can be what it says it is: the best metric so far, or a count."""
+    if key == "best":
+        return value is None or type(value) in (int, float) and math.isfinite(value)
+    return type(value) is int and value >= 0
+
+
+def _require(name: str, holds: bool, argument: str, expected: str, got: Any) -> None:
+    if not holds:
+        raise ArgumentError(f"{name}: {argument} cannot be used", expected, repr(got))
+
+
+class Constant(Schedule):
+    """The rate that was given, always."""
+
+    def at(self, step: int, base: float) -> float:
+        return base
+
+
+class Step(Schedule):
+    """The rate times `gamma` after every `size` steps."""
+
+    def __init__(self, optimizer: Optimizer, size: int, gamma: float = 0.1):
+        _require("Step", size >= 1, "size", "at least 1", size)
+        _require("Step", gamma >= 0, "gamma", "at least 0", gamma)
+        self.size, self.gamma = size, gamma
+        super().__init__(optimizer)
+
+    def at(self, step: int, base: float) -> float:
+        return base * self.gamma ** (step // self.size)
+
+
+class Cosine(Schedule):
+    """Up in a straight line over `warmup` steps, then down to `min_lr` at step `total` in half a cosine."""
+
+    def __init__(self, optimizer: Optimizer, total: int, warmup: int = 0, min_lr: float = 0.0):
+        _require("Cosine", warmup >= 0, "warmup", "at least 0", warmup)
+        _require("Cosine", total > warmup, "total", f"more steps than the warm-up, {warmup}", total)
+        _require("Cosine", min_lr >= 0, "min_lr", "at least 0", min_lr)
+        self.total, self.warmup, self.min_lr = total, warmup, min_lr
+        super().__init__(optimizer)
+
+    def at(self, step: int, base: float) -> float:
+        if step < self.warmup:
+            return base * (step + 1) / (self.warmup + 1)
+        done = min((step - self.warmup) / (self.total - self.warmup), 1.0)
+        return self.min_lr + (base - self.min_lr) * (1 + math.cos(math.pi * done)) / 2
+
+
+class InverseSqrt(Schedule):
+    """Up in a straight line to the given rate over `warmup` steps, then down with the square root of the step."""
+
+    def __init__(self, optimizer: Optimizer, warmup: int):
+        _require("InverseSqrt", warmup >= 1, "warmup", "at least 1", warmup)
+        self.warmup = warmup
+        super().__init__(optimizer)
+
+    def at(self, step: int, base: float) -> float:
+        return base * min((step + 1) / self.warmup, (self.warmup / (step + 1)) ** 0.5)
+
+
+class Noam(Schedule):
+    """The schedule of "Attention is all you need": dim^-½ · min(n^-½, n · warmup^-3/2) with n = step + 1.
+
+    The rate that a group was given is a factor in front of it, usually 1 or 2.
+    """
+
+    def __init__(self, optimizer: Optimizer, dim: int, warmup: int):
+        _require("Noam", dim >= 1, "dim", "at least 1", dim)
+        _require("Noam", warmup >= 1, "warmup", "at least 1", warmup)
+        self.dim, self.warmup = dim, warmup
+        super().__init__(optimizer)
+
+    def at(self, step: int, base: float) -> float:
+        n = step + 1
+        return base * self.dim**-0.5 * min(n**-0.5, n * self.warmup**-1.5)
+
+
+class OneCycle(Schedule):
+    """From max_lr / div up to `max_lr` in the first share `rise` of `total` steps, then down to almost nothing, as PyTorch's.
+
+    Both ways in half a cosine. `max_lr` is one number or one for each group; without it each group's own rate is its
+    maximum. After `total` steps the rate stays where it is.
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        max_lr: float | Sequence[float] | None = None,
+        *,
+        total: int,
+        rise: float = 0.3,
+        div: float = 25.0,
+        final_div: float = 1e4,
+    ):
+        groups = optimizer.param_groups
+        given = [_base(group) for group in groups] if max_lr is None else max_lr
+        rates = list(given) if isinstance(given, Sequence) else [given] * len(groups)
+        _require("OneCycle", len(rates) == len(groups), "max_lr", f"one for each of {len(groups)} groups", max_lr)
+        _require("OneCycle", min(rates) >= 0, "max_lr", "at least 0", max_lr)
+        _require("OneCycle", total >= 2, "total", "at least 2 steps", total)
+        _require("OneCycle", 0 < rise < 1, "rise", "between 0 and 1", rise)
+        _require("OneCycle", div >= 1 and final_div >= 1, "div or final_div", "at least 1", (div, final_div))
+        self.total, self.rise, self.div, self.final_div = total, rise, div, final_div
+        for group, rate in zip(groups, rates):
+            group["initial_lr"] = float(rate)
+        super().__init__(optimizer)
+
+    def at(self, step: int, base: float) -> float:
+        first, last, top = base / self.div, base / self.div / self.final_div, self.rise * self.total - 1
+        if step < top:
+            return _swing(first, base, step / top)
+        return _swing(base, last, min((step - top) / (self.total - 1 - top), 1.0))
+
+
+def _swing(start: float, end: float, done: float) -> float:
+    """From start to end in half a cosine."""
+    return end + (start - end) * (1 + math.cos(math.pi * done)) / 2
+
+
+class Plateau(Schedule):
+    """The rate times `factor` when a metric has not improved for more than `patience` calls of `step(metric)`, as PyTorch's.
+
+    Better means lower by the share `threshold` of the best so far, or higher with `mode="max"`; with `absolute`, by
+    `threshold` itself. After a cut, `cooldown` calls are not counted; the rate does not fall below `min_lr`.
+    """
+
+    remembered = ("steps", "best", "bad", "resting", "cuts")
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        factor: float = 0.1,
+        patience: int = 10,
+        mode: str = "min",
+        threshold: float = 1e-4,
+        absolute: bool = False,
+        cooldown: int = 0,
+        min_lr: float = 0.0,
+    ):
+        _require("Plateau", 0 <= factor < 1, "factor", "from 0 to below 1", factor)
+        _require("Plateau", patience >= 0 and cooldown >= 0, "patience or cooldown", "at least 0", (patience, cooldown))
+        _require("Plateau", mode in ("min", "max"), "mode", "'min' or 'max'", mode)
+        self.factor, self.patience, self.mode, self.threshold = factor, patience, mode, threshold
+        self.absolute, self.cooldown, self.min_lr = absolute, cooldown, min_lr
+        self.best: float | None = None
+        self.bad = self.resting = self.cuts = 0
+        super().__init__(optimizer)
+
+    def at(self, step: int, base: float) -> float:
+        """The rate after as many cuts as there have been: the future is not known, so every step gives the present rate."""
+        return max(base * self.factor**self.cuts, min(self.min_lr, base))
+
+    def step(self, metric: float) -> None:  # type: ignore[override]  # what it needs to know, the others do not
+        """Tell the schedule the metric of one more epoch."""
+        value = float(metric)
+        if self._better(value):
+            self.best, self.bad = value, 0
+        else:
+            self.bad += 1
+        if self.resting:
+            self.resting -= 1
+            self.bad = 0
+        if self.bad > self.patience:
+            self.cuts, self.bad, self.resting = self.cuts + 1, 0, self.cooldown
+        super().step()
+
+    def _better(self, value: float) -> bool:
+        """NaN and infinity are never better."""
+        if not math.isfinite(value) or self.best is None:
+            return math.isfinite(value)
+        sign = 1 if self.mode == "min" else -1
+        margin = self.threshold * (1 if self.absolute else self.best)
+        return sign * value < sign * self.best - margin
