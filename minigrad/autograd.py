@@ -59,19 +59,23 @@ def grad(
                 got=f"{ins[i].shape} {ins[i].dtype}",
                 fix="pass allow_unused=True to get None for it",
             )
-    return tuple([_finish(results.get(node), create_graph) for node in nodes])
+    taken = {id(g.data) for g in given if isinstance(g, Tensor)}  # each result gets memory of its own
+    return tuple([_finish(results.get(node), taken) for node in nodes])
 
 
 def _seed(output: Tensor, gradient: Any, create_graph: bool) -> Any:
     if create_graph and isinstance(gradient, Tensor):
         seed_of(output, gradient)  # checks its shape
-        return gradient
+        return gradient if gradient.dtype == output.dtype else gradient.astype(output.dtype)
     seed = seed_of(output, gradient)
     return wrap(seed) if create_graph else seed
 
 
-def _finish(g: Any, create_graph: bool) -> Tensor | None:
-    if g is None or create_graph:
-        return g
-    g = as_array(g)
-    return wrap(g if g.base is None else duplicate(g))
+def _finish(g: Any, taken: set[int]) -> Tensor | None:
+    if g is None:
+        return None
+    array, node = (g.data, g.node) if isinstance(g, Tensor) else (as_array(g), None)
+    if array.base is not None or id(array) in taken:
+        array = duplicate(array)
+    taken.add(id(array))
+    return g if isinstance(g, Tensor) and array is g.data else wrap(array, node)

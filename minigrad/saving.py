@@ -12,6 +12,7 @@ from .engine.backend import DTYPES, is_array, to_numpy
 from .engine.convert import tensor
 from .engine.errors import ArgumentError, CheckpointError, DtypeError
 from .engine.tensor import Tensor
+from .engine.writes import tick
 
 __all__ = ["load", "save"]
 
@@ -65,18 +66,22 @@ def load(path: str | os.PathLike[str], device: str | None = None) -> dict[str, T
     return {name: tensor(arrays[name], device=device) for name in sorted(arrays)}
 
 
-def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write beside `path`, flush to the disk, then rename: a reader sees the old file or the new one, never half."""
-    import tempfile  # not needed by most programs, and not quick to load
+def write_atomically(path: str | os.PathLike[str], content: bytes | bytearray | memoryview) -> None:
+    """Write beside `path`, flush to the disk, then rename: a reader sees the old file or the new one, never half.
 
-    folder, name = os.path.split(os.path.abspath(path))
-    handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{name}.", suffix=".tmp")
+    A new file gets the permissions that any new file gets; one that is replaced keeps its own.
+    """
+    folder, name = os.path.split(os.path.realpath(path))
+    temporary = os.path.join(folder, f".{name}.{os.getpid()}.{tick()}.tmp")
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
+        if os.path.exists(path):
+            os.chmod(temporary, os.stat(path).st_mode & 0o7777)
+        os.replace(temporary, os.path.join(folder, name))
     except BaseException:
         os.unlink(temporary)
         raise

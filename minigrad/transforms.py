@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
 from typing import Any
 
+import numpy as np
+
 from .autograd import grad as _grad
 from .engine.backend import backend_of, on_device_of, random_state, restore_random_state
 from .engine.convert import tensor
@@ -122,7 +124,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
         out = f(*args)
         outs = _outputs(out)
         again = any(_reaches_outside(o, inputs, start) for o in outs) or any(t.node is not None for t in directions)
-        seeds = [(o * 0).detach().requires_grad_() for o in outs]
+        seeds = [_zeros(o).requires_grad_() for o in outs]
         pulled = _grad(outs, inputs, seeds, create_graph=True, allow_unused=True)
         used = [(p, t) for p, t in zip(pulled, directions) if p is not None and p.node is not None]
         if used:
@@ -203,8 +205,10 @@ def recompute(f: Callable[..., Any]) -> Callable[..., Any]:
         if not boundary:
             return result
 
+        seen = [_fingerprint(o.data) for o in outs]
+
         def run(g: Sequence[Any]) -> list[Any]:
-            return _rerun(f, args, kwargs, state, boundary, g)
+            return _rerun(f, args, kwargs, state, boundary, seen, g)
 
         arrays = [x.data for x in (*args, *kwargs.values()) if isinstance(x, Tensor)]
         node = _recompute.record(tuple([o.data for o in outs]), arrays, boundary, -1, {"run": run})
@@ -224,7 +228,7 @@ _recompute.vjp(lambda g, run, inputs: run(g))
 
 
 def _rerun(
-    f: Callable[..., Any], args: Any, kwargs: Any, state: Any, boundary: list[Node], g: Sequence[Any]
+    f: Callable[..., Any], args: Any, kwargs: Any, state: Any, boundary: list[Node], seen: list[Any], g: Sequence[Any]
 ) -> list[Any]:
     """Run `f` as it ran before, and carry the gradients of its outputs back to what it was made from."""
     create_graph = any(isinstance(part, Tensor) for part in g)
@@ -235,9 +239,20 @@ def _rerun(
             outs = _outputs(f(*args, **kwargs))
     finally:
         restore_random_state(now)
+    if not all(np.allclose(_fingerprint(o.data), was, 1e-5, equal_nan=True) for o, was in zip(outs, seen)):
+        raise GradientError(
+            "recompute: run again for the backward, the function gave other values",
+            fix="what it reads must not be written to before the backward, nor by itself, and no other thread may draw random numbers",
+        )
     seeds = [(o.node, part) for o, part in zip(outs, g) if o.node is not None]
     results = sweep(seeds, set(boundary), create_graph, quiet=True)
     return [results.get(node) for node in boundary]
+
+
+def _fingerprint(array: Any) -> tuple[float, float]:
+    with on_device_of(array):
+        wide = array.astype("float64")
+        return float(wide.sum()), float((wide * wide).sum())
 
 
 def _older(roots: list[Node], start: int) -> list[Node]:
@@ -352,4 +367,8 @@ def _filled(
 ) -> list[Tensor]:
     """Gradients, with zeros for the inputs that do not matter."""
     grads = _grad(outs, inputs, seeds, create_graph, retain_graph, allow_unused=True)
-    return [(x * 0).detach() if g is None else g for g, x in zip(grads, inputs)]
+    return [_zeros(x) if g is None else g for g, x in zip(grads, inputs)]
+
+
+def _zeros(x: Tensor) -> Tensor:
+    return wrap(backend_of(x.data).full(x.shape, 0, x.dtype, x.device))

@@ -173,6 +173,15 @@ def test_a_schedule_made_after_its_optimiser_was_loaded_goes_on_as_well(name: st
     assert advance(resumed, range(20, 40)) == advance(schedule, range(20, 40))
 
 
+def test_a_rate_loaded_without_a_schedule_is_what_the_next_schedule_starts_from() -> None:
+    plain, scheduled = optimizer(), optimizer()
+    optim.Noam(scheduled, dim=64, warmup=10)
+    plain.param_groups[0]["lr"] = 0.25
+    scheduled.load_state_dict(plain.state_dict())
+    assert rates(scheduled) == [0.25, RATES[1]]
+    assert optim.Step(scheduled, size=1, gamma=0.5).lr(1) == 0.125
+
+
 def test_a_group_that_is_added_late_joins_with_a_rate_of_its_own() -> None:
     schedule = optim.Cosine(optimizer(), total=10)
     advance(schedule, range(5))

@@ -9,6 +9,7 @@ into memory, so "was this saved value overwritten?" is a comparison of two numbe
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Container, Iterable, Sequence
 from contextlib import nullcontext
 from operator import attrgetter
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from .plan import Plan
 
 _by_time = attrgetter("time")
+_storing = threading.Lock()
 
 
 class Node:
@@ -291,7 +293,7 @@ def _fill(parts: list[Any], node: Node, create_graph: bool) -> tuple[Any, ...]:
 def _run_hooks(node: Node, g: Any, create_graph: bool) -> Any:
     from .tensor import Tensor, wrap
 
-    given = g if create_graph else wrap(as_array(g))
+    given = g if create_graph else wrap(duplicate(as_array(g)))
     for hook in list((node.hooks or {}).values()):
         result = hook(given)
         if result is None:
@@ -304,7 +306,7 @@ def _run_hooks(node: Node, g: Any, create_graph: bool) -> Any:
                 describe(result) + (f" on device {result.device}" if isinstance(result, Tensor) else ""),
             )
         given = result
-    return given if create_graph else given.data
+    return given if create_graph else duplicate(given.data)
 
 
 def _check_gradient(g: Any, node: Node) -> None:
@@ -329,11 +331,12 @@ def nonfinite(array: Array) -> str | None:
 def store(results: dict[Node, Any]) -> None:
     """Add the swept gradients to `.grad`, each in memory of its own."""
     stored: set[int] = set()
-    for node, g in results.items():
-        if node.grad is not None:
-            g = _add(node.grad, g)
-        g = as_array(g)
-        if id(g) in stored or g.base is not None:
-            g = duplicate(g)
-        stored.add(id(g))
-        node.grad = g
+    with _storing:  # two threads may add to the same leaf
+        for node, g in results.items():
+            if node.grad is not None:
+                g = _add(node.grad, g)
+            g = as_array(g)
+            if id(g) in stored or g.base is not None:
+                g = duplicate(g)
+            stored.add(id(g))
+            node.grad = g

@@ -64,6 +64,8 @@ def unary_lane(op: Op) -> Callable[[Any], Any]:
                 keep = plan.keep
                 saved = keep((x, out)) if keep is not None else plan.save((x,), out, _NO_ATTRS)
                 t.node = Node(plan, (p,), saved, _NO_ATTRS, out.shape, dtype, mode.scope)
+            elif dtype.kind == "c":
+                return op.general((a,), {})
         return t
 
     return unary
@@ -108,6 +110,8 @@ def binary_lane(op: Op) -> Callable[[Any, Any], Any]:
                     keep = plan.keep
                     saved = keep((x, y, out)) if keep is not None else plan.save((x, y), out, _NO_ATTRS)
                     t.node = Node(plan, (p, q), saved, _NO_ATTRS, out.shape, dtype, mode.scope)
+                elif dtype.kind == "c":
+                    return op.general((a, b), {})
         return t
 
     return binary

@@ -40,7 +40,7 @@ class switch:
     def __enter__(self) -> None:
         record, debug, scope = self.changes
         old = local.mode
-        self.previous.append(old)
+        local.__dict__.setdefault("previous", []).append(old)
         local.mode = Mode(
             old.record if record is None else record,
             old.debug if debug is None else debug,
@@ -48,7 +48,7 @@ class switch:
         )
 
     def __exit__(self, *_: object) -> None:
-        local.mode = self.previous.pop()
+        local.mode = local.previous.pop()
 
     def __call__(self, function: F) -> F:
         @wraps(function)

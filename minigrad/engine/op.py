@@ -169,6 +169,8 @@ class Op:
             else:
                 arrays.append(arg)
                 parents.append(None)
+                if isinstance(arg, np.generic) and arg.dtype.name not in DTYPES:
+                    as_operand(arg, self.name)
                 if not isinstance(arg, _SCALARS):
                     foreign = True
                     if hasattr(arg, "dtype") and arg.dtype.name not in DTYPES:
@@ -206,6 +208,12 @@ class Op:
             return self._finish_several(xp, out, arrays, parents, mask if recorded else 0, attrs)
         if not is_array(out):
             out = scalar_array(self, out)
+        if recorded and out.dtype.kind == "c":
+            raise GradientError(
+                f"{self.name}: complex results have no derivative here",
+                got=str(out.dtype),
+                fix="x.detach() says that the graph ends",
+            )
         if not recorded or out.dtype.kind != "f":
             return wrap(out, None)
         return wrap(out, self.record(out, arrays, parents, mask, attrs))
@@ -215,6 +223,9 @@ class Op:
     ) -> Node:
         """The node of an output, or of several, just computed."""
         plan = self.plan_for(mask, len(arrays))
+        attrs = {
+            k: tuple(v) if type(v) is list else v for k, v in attrs.items()
+        }  # a list may change before the backward
         mode = local.mode
         if self.several:
             shape, dtype = tuple([o.shape for o in out]), tuple([o.dtype for o in out])
@@ -260,8 +271,8 @@ class Op:
     def settle(self, arrays: list[Any]) -> tuple[Any, Any]:
         """Turn lists into arrays, find the one device all arrays are on; its module, and the context to compute in there."""
         for i, value in enumerate(arrays):
-            if not isinstance(value, _SCALARS) and not is_array(value):
-                arrays[i] = as_operand(value, self.name)
+            if not isinstance(value, _SCALARS) and (not is_array(value) or isinstance(value, ndarray)):
+                arrays[i] = as_operand(value, self.name)  # also np.matrix, whose * is another
         there = {device_of(a): a for a in arrays if not isinstance(a, _SCALARS)}
         if len(there) > 1:
             raise DeviceError(

@@ -15,11 +15,12 @@ tick = itertools.count(1).__next__
 
 
 class _Write:
-    __slots__ = ("time", "recorded", "owner")
+    __slots__ = ("time", "recorded", "before", "owner")
 
     def __init__(self, owner: Any):
         self.time = 0  # when the memory was last written
         self.recorded = 0  # the time of the node of the last write that the graph knows of
+        self.before = 0  # the same of the write before that one
         self.owner = owner
 
 
@@ -41,7 +42,7 @@ class Writes:
         self.latest = write.time = tick()
         if node is not None:
             self.recorded.add(key)
-            write.recorded = node.time
+            write.before, write.recorded = write.recorded, node.time
 
     def _forget(self, key: int) -> None:
         self._by_owner.pop(key, None)
@@ -51,10 +52,12 @@ class Writes:
         write = self._by_owner.get(id(owner_of(array)))
         return write.time if write else 0
 
-    def wrote_last(self, array: Array, node: Node | None) -> bool:
-        """Whether the last recorded write into this memory was made by the op behind `node`."""
+    def wrote_last(self, array: Array, node: Node | None, known: Node | None) -> bool:
+        """Whether the op behind `node` made the last recorded write into this memory, and the only one that `known` does not know of."""
         write = self._by_owner.get(id(owner_of(array)))
-        return write is not None and node is not None and write.recorded == node.time
+        if write is None or node is None or write.recorded != node.time:
+            return False
+        return write.before <= (known.time if known is not None else 0)
 
     def is_stale(self, array: Array, node: Node | None) -> bool:
         """Whether a write through another Tensor changed this memory behind the back of `node`."""

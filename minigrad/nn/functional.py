@@ -41,6 +41,7 @@ from ..functions import (
 )
 from ..ops.arithmetic import clip, logical_and, where
 from ..ops.convolution import convolve, pool_max, pool_mean
+from ..ops.creation import astype as _astype
 from ..ops.elementwise import rsqrt
 from ..ops.neural import _causal_mask, _masked_softmax
 from ..ops.neural import softmax as _softmax
@@ -198,9 +199,10 @@ def layer_norm(
 ) -> Tensor:
     """`(x - mean) / sqrt(var + eps) * weight + bias`, with mean and variance over the last axes, those of `normalized_shape`."""
     axes = _check_normalized("layer_norm", input, normalized_shape, weight=weight, bias=bias)
-    centred = input - mean(input, axis=axes, keepdims=True)
+    wide = _wide(input)
+    centred = wide - mean(wide, axis=axes, keepdims=True)
     spread = mean(centred * centred, axis=axes, keepdims=True)
-    return _scale_and_shift(centred * rsqrt(spread + eps), weight, bias)
+    return _scale_and_shift(_like(centred * rsqrt(spread + eps), input), weight, bias)
 
 
 @function
@@ -210,7 +212,17 @@ def rms_norm(
     """`x / sqrt(mean(x²) + eps) * weight` over the last axes; eps is the dtype's rounding unit unless given."""
     axes = _check_normalized("rms_norm", input, normalized_shape, weight=weight)
     eps = float(np.finfo(input.dtype).eps) if eps is None else eps
-    return _scale_and_shift(input * rsqrt(mean(input * input, axis=axes, keepdims=True) + eps), weight, None)
+    wide = _wide(input)
+    return _scale_and_shift(_like(wide * rsqrt(mean(wide * wide, axis=axes, keepdims=True) + eps), input), weight, None)
+
+
+def _wide(x: Any) -> Any:
+    """float16 as float32, as PyTorch computes: the squares of a few hundreds overflow it."""
+    return _astype(x, dtype="float32") if x.dtype == "float16" else x
+
+
+def _like(x: Any, model: Any) -> Any:
+    return x if x.dtype == model.dtype else _astype(x, dtype=model.dtype)
 
 
 @function

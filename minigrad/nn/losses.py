@@ -44,7 +44,11 @@ def _check_pair(name: str, input: Any, target: Any) -> Any:
             if alike
             else "check which axes the model's output has",
         )
-    return target if target.dtype.kind == "f" else astype(target, dtype=input.dtype)
+    return (
+        target
+        if target.dtype.kind == "f"
+        else astype(target, dtype=input.dtype if input.dtype.kind == "f" else "float64")
+    )
 
 
 @function

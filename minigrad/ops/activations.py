@@ -7,7 +7,7 @@ import math
 from ..engine.errors import ArgumentError
 from ..engine.op import composite
 from .arithmetic import abs_, where
-from .elementwise import elementwise, erf, exp, sigmoid, tanh
+from .elementwise import elementwise, erf, exp, floating, sigmoid, tanh
 
 
 @elementwise
@@ -56,6 +56,7 @@ def gelu(a, *, approximate="none"):
 @elementwise
 def silu(xp, a):
     """`a * sigmoid(a)`, also called swish."""
+    a = floating(a)
     return a * (xp.exp(xp.minimum(a, 0)) / (1 + xp.exp(-xp.abs(a))))
 
 
@@ -70,6 +71,7 @@ silu.vjp(a=_silu_rule)
 @elementwise
 def softplus(xp, a):
     """`log(1 + exp(a))` without overflow."""
+    a = floating(a)
     return xp.maximum(a, 0) + xp.log1p(xp.exp(-xp.abs(a)))
 
 
@@ -100,10 +102,11 @@ def hardsigmoid(a):
 @composite
 def logsigmoid(a):
     """`log(sigmoid(a))` without overflow."""
-    return -softplus(-a)
+    return -softplus(-floating(a))
 
 
 @composite
 def softsign(a):
     """`a / (1 + |a|)`."""
+    a = floating(a)
     return a / (1 + abs_(a))

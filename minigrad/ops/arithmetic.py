@@ -81,7 +81,7 @@ def _power_wrt_base(g, a, b):
         return where(False, g, 0) if b == 0 else g if b == 1 else g * (b * a) if b == 2 else g * (b * a ** (b - 1))
     # Elsewhere b = 0 must stay in the formula, since its own derivative there is not 0.
     flat = ((a == 0) | (a != a)) & (b == 0)
-    return where(flat, 0, g * b * a ** where(flat, 1, b - 1))
+    return where(flat, 0, g * b * a ** where(flat, 1, b - 1.0))  # 1.0: whole numbers of few bits would wrap
 
 
 def _power_wrt_exponent(g, a, b, out):

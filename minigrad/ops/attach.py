@@ -62,7 +62,8 @@ def public(function: Op | Composite) -> Callable[..., Any]:
                 first = [x if isinstance(x, Tensor) else tensor(x) for x in first]
             return function(first, *rest, **kwargs)
         count = len(args) if signature.variadic else len(signature.inputs)
-        weak = any(isinstance(x, Tensor) for x in (*args, *kwargs.values()))
+        inputs = (*args[:count], *[v for k, v in kwargs.items() if k in signature.inputs])
+        weak = any(isinstance(x, (Tensor, list, tuple)) or is_array(x) for x in inputs)
         given = [_as_input(x, weak) for x in args[:count]] + list(args[count:])
         kwargs = {k: _as_input(v, weak) if k in signature.inputs else v for k, v in kwargs.items()}
         return function(*given, **kwargs)

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from typing import Any
 
 from ..engine.op import op
 
 elementwise = partial(op, elementwise=True)
+
+
+def floating(a: Any) -> Any:
+    """Whole numbers as float64: unsigned ones would wrap where they are negated or subtracted."""
+    return a * 1.0 if hasattr(a, "dtype") and a.dtype.kind in "biu" else a
 
 
 @elementwise
@@ -199,6 +205,7 @@ tanh.vjp(a=lambda g, out: g * (1 - out * out))
 @elementwise
 def sigmoid(xp, a):
     """`1 / (1 + exp(-a))`, exact at both ends."""
+    a = floating(a)
     return xp.exp(xp.minimum(a, 0)) / (1 + xp.exp(-xp.abs(a)))
 
 

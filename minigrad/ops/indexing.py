@@ -177,7 +177,7 @@ def _is_mask(index: Any) -> bool:
 
 def _add_rows(out: np.ndarray, rows: np.ndarray, values: np.ndarray) -> None:
     """`out[rows] += values` with repeated rows added up: sorted, then summed run by run, which is far faster than np.add.at."""
-    rows = rows.ravel() % out.shape[0] if rows.size else rows.ravel()
+    rows = rows.ravel().astype(np.intp) % out.shape[0] if rows.size else rows.ravel()
     if not rows.size:
         return
     order = np.argsort(rows, kind="stable")

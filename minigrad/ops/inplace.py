@@ -60,7 +60,7 @@ def assign(t: Tensor, index: Any, value: Any) -> None:
 
 def _comes_back(t: Tensor, index: Any, given: Any, node: Any) -> bool:
     """Whether this ends `t[index] += …`: the very view of `t` that was just written to is assigned to its place."""
-    if not is_array(given) or not is_basic(index) or not writes.wrote_last(t.data, node):
+    if not is_array(given) or not is_basic(index) or not writes.wrote_last(t.data, node, t.node):
         return False
     place = t.data[index]
     return place.strides == given.strides and place.shape == given.shape and address_of(place) == address_of(given)
@@ -112,7 +112,7 @@ def in_place(name: str, op: Op) -> Callable[[Tensor, Any], Tensor]:
                 change(data, other.data if isinstance(other, Tensor) else other)
                 writes.mark(data)
                 return self
-            except (ValueError, TypeError):
+            except (ValueError, TypeError, OverflowError):
                 pass  # the long way says what is wrong
         check_writable(self, recorded, f"in-place {op.name}")
         before = wrap(duplicate(data), self.node) if recorded else self  # the rules need the values that are replaced

@@ -218,10 +218,15 @@ def _svd_rule(g, out):
     inner = turned_u * s[..., None, :] + s[..., :, None] * turned_v + gs[..., None, :] * _eye(s, n=k)
     result = u @ inner @ vh
     if u.shape[-2] > k:
-        result = result + (gu - u @ utgu) / s[..., None, :] @ vh
+        result = result + _over(gu - u @ utgu, s[..., None, :]) @ vh
     if v.shape[-2] > k:
-        result = result + u / s[..., None, :] @ (gv - v @ vtgv).swapaxes(-1, -2)
+        result = result + u @ _over(gv - v @ vtgv, s[..., None, :]).swapaxes(-1, -2)
     return result
+
+
+def _over(x, s):
+    still = x == 0  # where nothing flows back, a singular value of 0 does no harm
+    return where(still, 0, x / where(still, 1, s))
 
 
 def _explain_svd(a):

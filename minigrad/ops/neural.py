@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ..engine.op import op
-from .elementwise import elementwise, exp, sigmoid
+from .elementwise import elementwise, exp, floating, sigmoid
 from .reduction import sum as sum_
 
 
@@ -21,6 +21,7 @@ def softmax(xp, a, *, axis=-1):
     >>> mg.nn.functional.softmax(mg.tensor([0.0, 0.0, 0.0, 0.0]))
     tensor([0.25, 0.25, 0.25, 0.25])
     """
+    a = floating(a)
     e = xp.exp(a - a.max(axis=axis, keepdims=True))
     e /= e.sum(axis=axis, keepdims=True)
     return e
@@ -32,6 +33,7 @@ softmax.vjp(a=_softmax_rule)
 @op
 def log_softmax(xp, a, *, axis=-1):
     """`log(softmax(a))` along an axis, `a - log(sum(exp(a)))`, exact also where the softmax underflows."""
+    a = floating(a)
     low = a - a.max(axis=axis, keepdims=True)
     return low - xp.log(xp.exp(low).sum(axis=axis, keepdims=True))
 
@@ -65,6 +67,7 @@ def _causal_mask(xp, a):
 @elementwise
 def _logistic_loss(xp, a, target):
     """`-log(sigmoid(a))` for target 1, `-log(1 - sigmoid(a))` for 0, linear in between, exact for large `a` of either sign."""
+    a = floating(a)
     return (xp.maximum(a, 0) - a * target) + xp.log1p(xp.exp(-xp.abs(a)))
 
 

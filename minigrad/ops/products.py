@@ -70,7 +70,7 @@ matmul.vjp(a=_matmul_wrt_a, b=_matmul_wrt_b)
 @composite
 def dot(a, b):
     """NumPy's `dot`: a number of vectors, `@` of matrices, and for more axes the last of `a` with the second to last of `b`."""
-    if a.ndim == 0 or b.ndim == 0:
+    if not getattr(a, "ndim", 0) or not getattr(b, "ndim", 0):
         return a * b
     if a.ndim <= 2 and b.ndim <= 2:
         return matmul(a, b)
@@ -80,6 +80,8 @@ def dot(a, b):
 @composite
 def vecdot(a, b, *, axis=-1):
     """The sum of products along an axis, as NumPy's."""
+    if "c" in (a.dtype.kind, b.dtype.kind):
+        raise ArgumentError("vecdot: complex tensors are not supported", "real numbers", f"{a.dtype} and {b.dtype}")
     return sum_(a * b, axis=axis)
 
 

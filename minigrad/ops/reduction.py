@@ -11,13 +11,14 @@ from ..engine.errors import ArgumentError, DtypeError, axes_of, axis_problem, is
 from ..engine.op import composite, op
 from .along import take_along_axis
 from .arithmetic import abs_, isnan, power, sign, where
-from .elementwise import elementwise, exp
+from .creation import astype
+from .elementwise import elementwise, exp, floating
 from .shape import broadcast_to, flip, moveaxis, ravel, reshape, triu
 
 
 def kept_shape(shape: tuple[int, ...], axis: Any) -> tuple[int, ...]:
     """`shape` with the reduced axes as 1."""
-    if axis is None:
+    if axis is None or not shape:
         return (1,) * len(shape)
     reduced = {a % len(shape) for a in axes_of(axis)}
     return tuple([1 if i in reduced else n for i, n in enumerate(shape)])
@@ -72,6 +73,8 @@ mean.vjp(a=lambda g, a_shape, axis: _spread(g / (count_reduced(a_shape, axis) or
 @composite
 def var(a, *, axis=None, ddof=0, keepdims=False):
     """The variance along axes, as NumPy's: divided by `n - ddof`, and ddof is 0 unless given."""
+    if a.dtype.kind == "c":
+        raise DtypeError("var: complex tensors are not supported", "real numbers", a.dtype)
     distance = a - mean(a, axis=axis, keepdims=True)
     count = count_reduced(a.shape, axis) - ddof
     return sum(distance * distance, axis=axis, keepdims=keepdims) / (count if count > 0 else 0)
@@ -185,6 +188,7 @@ def all(xp, a, *, axis=None, keepdims=False):
 @op
 def logsumexp(xp, a, *, axis=None, keepdims=False):
     """`log(sum(exp(a)))` along axes, without overflow; where every element is -inf, the gradient is 0."""
+    a = floating(a)
     top = a.max(axis=axis, keepdims=True) if a.size else xp.zeros(kept_shape(a.shape, axis), a.dtype)
     top = xp.where(xp.isfinite(top), top, 0)
     with np.errstate(divide="ignore"):  # the logarithm of 0, where every element is -inf
@@ -213,6 +217,10 @@ def norm(a, *, ord=None, axis=None, keepdims=False):
         raise ArgumentError(f"norm: ord={ord!r} is a matrix norm", "two axes", f"axis={axis!r} for shape {a.shape}")
     if axis is None and ord is not None and a.ndim != 1:
         raise ArgumentError("norm: which axis?", "an axis, or no ord", f"ord={ord!r} for shape {a.shape}")
+    if a.dtype.kind == "c":
+        raise DtypeError("norm: complex tensors are not supported", "real numbers", a.dtype)
+    if a.dtype.kind != "f":
+        a = astype(a, dtype="float64")
     size = abs_(a)
     if ord is None or ord == 2:
         return _safe_sqrt(sum(a * a, axis=axis, keepdims=keepdims))
@@ -224,6 +232,8 @@ def norm(a, *, ord=None, axis=None, keepdims=False):
         return sum(abs_(sign(a)), axis=axis, keepdims=keepdims)
     if ord == 1:
         return sum(size, axis=axis, keepdims=keepdims)
+    if ord < 0:
+        return power(sum(power(size, ord), axis=axis, keepdims=keepdims), 1 / ord)
     total = sum(power(where(size == 0, 1, size), ord) * (size != 0), axis=axis, keepdims=keepdims)
     return where(total == 0, 0, power(where(total == 0, 1, total), 1 / ord))
 
@@ -292,6 +302,8 @@ def cumprod(a, *, axis=None):
 @op
 def argsort(xp, a, *, axis=-1, descending=False):
     """The positions that would sort along an axis; equal elements keep their order."""
+    if not isinstance(descending, (bool, np.bool_)):
+        raise ArgumentError("argsort: descending must be True or False", "a bool", repr(descending))
     if not descending:
         return xp.argsort(a, axis=axis, kind="stable")
     backwards = xp.argsort(xp.flip(a, axis=axis), axis=axis, kind="stable")
