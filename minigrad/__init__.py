@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from . import check as check
     from . import data as data
     from . import optim as optim
+    from . import train as train
 
 __version__ = "0.1.0"
-_LAZY = {"check", "data", "optim"}  # loaded when first used, so that importing minigrad stays quick
+_LAZY = {"check", "data", "optim", "train"}  # loaded when first used, so that importing minigrad stays quick
 
 
 if not TYPE_CHECKING:  # a type checker knows what is here

@@ -1,0 +1,23 @@
+"""Training that cannot lose work: the Trainer, run directories, checkpoints and what is made of them."""
+
+from .averaging import average_checkpoints
+from .checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from .lists import ArrayBatches, ListBatches
+from .progress import Progress
+from .run import Run, RunError, find_checkpoint
+from .trainer import Trainer, TrainResult
+
+__all__ = [
+    "ArrayBatches",
+    "Checkpoint",
+    "ListBatches",
+    "Progress",
+    "Run",
+    "RunError",
+    "TrainResult",
+    "Trainer",
+    "average_checkpoints",
+    "find_checkpoint",
+    "read_checkpoint",
+    "write_checkpoint",
+]

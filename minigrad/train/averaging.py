@@ -1,0 +1,50 @@
+"""Checkpoint averaging: the mean of the weights of a run's last checkpoints is usually a little better than the last one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ..engine.errors import ArgumentError, CheckpointError
+from .checkpoint import read_checkpoint
+from .run import checkpoints_of
+
+__all__ = ["average_checkpoints"]
+
+
+def average_checkpoints(
+    source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], last: int = 3
+) -> dict[str, np.ndarray]:
+    """The mean of the model's weights over the `last` checkpoints of a run directory, or over the given files.
+
+    What is not a floating number, such as a count, is that of the last one. The result goes to `model.load_state_dict`.
+    """
+    if last < 1:
+        raise ArgumentError("average_checkpoints: nothing to average", "last of at least 1", last)
+    paths = (
+        checkpoints_of(source)[-last:] if isinstance(source, (str, os.PathLike)) else [Path(path) for path in source]
+    )
+    if not paths:
+        raise CheckpointError(
+            "average_checkpoints: there is no checkpoint", "the directory of a run, or files", got=repr(source)
+        )
+    sums: dict[str, np.ndarray] = {}
+    weights: dict[str, np.ndarray] = {}
+    for path in paths:
+        held = read_checkpoint(path).tensors
+        weights = {name.removeprefix("model."): value for name, value in held.items() if name.startswith("model.")}
+        shapes = {name: value.shape for name, value in weights.items()}
+        if sums and shapes != {name: value.shape for name, value in sums.items()}:
+            raise CheckpointError(
+                f"average_checkpoints: {path.name!r} is of another model", fix="give those of one run"
+            )
+        for name, value in weights.items():
+            wide = np.complex128 if value.dtype.kind == "c" else np.float64
+            sums[name] = sums[name] + value if name in sums else value.astype(wide)
+    return {
+        name: (sums[name] / len(paths)).astype(value.dtype) if value.dtype.kind in "fc" else value.copy()
+        for name, value in weights.items()
+    }

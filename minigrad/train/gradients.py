@@ -1,0 +1,171 @@
+"""The gradient of one step, exact however ragged its batches are.
+
+A loss gives named terms, each a sum and the number of units (tokens, sentences, rows) it was summed over. The loss of a
+step is Σ over terms of (all sums / all units), so ten batches give what one batch of all their examples would.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..engine.backend import on_device_of
+from ..engine.errors import CallError, GradientError, describe
+from ..engine.tensor import Tensor
+from ..engine.writes import writes
+
+__all__ = ["Totals", "backward_all", "checked_terms", "mean_of"]
+
+Terms = dict[str, tuple[Tensor, int]]
+
+
+class Totals:
+    """Sums and units of named terms, added up over batches or steps."""
+
+    def __init__(self, values: Mapping[str, Sequence[Any]] | None = None):
+        self.values: dict[str, list[Any]] = {name: [float(s), int(n)] for name, (s, n) in (values or {}).items()}
+
+    def add(self, terms: Mapping[str, Sequence[Any]]) -> None:
+        """Add the terms of one more batch."""
+        for name, (amount, units) in terms.items():
+            mine = self.values.setdefault(name, [0.0, 0])
+            mine[0] += amount.item() if isinstance(amount, Tensor) else amount
+            mine[1] += units
+
+    def means(self) -> dict[str, float]:
+        """`loss`, the sum of the terms' means, and where there are several terms each as `loss_NAME`."""
+        each = {name: mean_of(amount, units) for name, (amount, units) in self.values.items()}
+        parts = {f"loss_{name}": value for name, value in each.items()} if len(each) > 1 else {}
+        return {"loss": sum(each.values()), **parts}
+
+    @property
+    def units(self) -> int:
+        """The units of the first term, which speed is measured in."""
+        return int(next(iter(self.values.values()))[1]) if self.values else 0
+
+
+def mean_of(amount: float, units: int) -> float:
+    """A term without units, such as a batch without a masked word, has nothing to say."""
+    return amount / units if units else 0.0
+
+
+def checked_terms(terms: Any) -> Terms:
+    """What a loss function returned, or an error that says what it should have."""
+    expected = '{"name": (sum, units)}: a Tensor with one element, and the number of tokens or rows it sums over'
+    if not isinstance(terms, Mapping) or not terms:
+        raise CallError("the loss returned no named terms", expected, describe(terms), 'return {"loss": (sum, units)}')
+    checked: Terms = {}
+    for name, term in terms.items():
+        if (
+            not isinstance(term, (tuple, list))
+            or len(term) != 2
+            or not isinstance(term[0], Tensor)
+            or term[0].size != 1
+        ):
+            raise CallError(f"the loss's term {name!r} is not a sum with its units", expected, describe(term))
+        checked[name] = (term[0].reshape(()), _count(name, term[1]))
+    return checked
+
+
+def _count(name: str, units: Any) -> int:
+    try:
+        count = operator.index(units)
+    except TypeError:
+        count = -1
+    if count < 0:
+        raise CallError(
+            f"the loss's term {name!r} has impossible units", "a whole number from 0", repr(units), "int(n)"
+        )
+    return count
+
+
+def backward_all(
+    loss: Callable[[Any, Any], Any],
+    model: Any,
+    batches: Sequence[Any],
+    backward: Callable[[Tensor], None],
+) -> tuple[Totals, float]:
+    """Add up the gradients of all batches of a step; returns the terms' totals and what the gradients must be multiplied by.
+
+    A loss with several terms must know the units of a batch beforehand (`loss.units(batch)`), since each
+    term has its own divisor. For a single term the right divisor is known in the end, and is what remains to be applied.
+    """
+    totals = Totals()
+    known = _known_units(loss, batches)
+    divisors: dict[str, int] | None = known
+    for batch in batches:
+        terms = checked_terms(loss(model, batch))
+        if divisors is None:
+            if len(batches) > 1 and len(terms) > 1:
+                raise CallError(
+                    "a loss with several terms cannot be accumulated: each has its own divisor",
+                    "a loss with a method units(batch) -> {name: count}",
+                    ", ".join(terms),
+                    "add the method, or train with accumulate=1",
+                )
+            divisors = {name: units or 1 for name, (_, units) in terms.items()}
+        if divisors.keys() != terms.keys():
+            raise CallError(
+                "the loss's terms changed", ", ".join(divisors), ", ".join(terms), "give every term each time"
+            )
+        totals.add(terms)
+        _backward_one(terms, divisors, backward)
+    if known is not None:
+        _check_promise(known, totals)
+        return totals, 1.0
+    (first, (_, units)), *others = totals.values.items()
+    assert divisors is not None
+    return totals, 1.0 if others or not units else divisors[first] / units
+
+
+def _known_units(loss: Any, batches: Sequence[Any]) -> dict[str, int] | None:
+    units = getattr(loss, "units", None)
+    if units is None or len(batches) == 1:
+        return None
+    known: dict[str, int] = {}
+    for batch in batches:
+        for name, count in units(batch).items():
+            known[name] = known.get(name, 0) + _count(name, count)
+    return known
+
+
+def _check_promise(known: Mapping[str, int], totals: Totals) -> None:
+    counted = {name: units for name, (_, units) in totals.values.items()}
+    if counted != known:
+        raise CallError("the loss's units(batch) is not what its terms then say", counted, dict(known))
+
+
+def _backward_one(terms: Terms, divisors: Mapping[str, int], backward: Callable[[Tensor], None]) -> None:
+    parts = [amount / divisors[name] for name, (amount, units) in terms.items() if units]
+    if not parts:
+        return
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    if not total.requires_grad:
+        raise GradientError(
+            "the loss does not depend on any parameter that is trained",
+            fix="check that the loss uses the model's output, and that not everything is frozen",
+        )
+    backward(total)
+
+
+def scale_gradients(params: Iterable[Tensor], factor: float) -> None:
+    """Multiply all gradients in place."""
+    if factor == 1.0:
+        return
+    for p in params:
+        g = None if p.node is None else p.node.grad
+        if g is not None:
+            with on_device_of(g), np.errstate(all="ignore"):
+                g *= factor
+            writes.mark(g)
+
+
+def all_finite(values: Iterable[float]) -> bool:
+    """Whether none of the numbers is NaN or infinite."""
+    return all(math.isfinite(value) for value in values)

@@ -1,0 +1,44 @@
+"""Ctrl-C and termination while training: the first asks to stop, the second stops."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+from typing import Any
+
+__all__ = ["Interrupts"]
+
+_NAMES = ("SIGINT", "SIGTERM")
+_NOTICE = b"\nstopping after this step, then saving; once more to stop at once, without saving\n"
+
+
+class Interrupts:
+    """Inside, the first SIGINT or SIGTERM only sets `asked`; the second has its usual effect. In other threads, nothing."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._previous: dict[int, Any] = {}
+
+    def __enter__(self) -> Interrupts:
+        if threading.current_thread() is threading.main_thread():
+            for name in _NAMES:
+                number = getattr(signal, name)
+                if signal.getsignal(number) is not None:  # None: something other than Python has set it
+                    self._previous[number] = signal.signal(number, self._take)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+        self._previous.clear()
+
+    def _take(self, number: int, frame: Any) -> None:
+        if self.asked:
+            self.__exit__()
+            signal.raise_signal(number)
+            return
+        self.asked = True
+        with contextlib.suppress(OSError):
+            os.write(2, _NOTICE)  # unlike print, it may be called in the middle of anything

@@ -1,0 +1,82 @@
+"""Plain Python data as a sampler: a list of batches, or arrays cut into batches."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ..data.batching import Sampler
+from ..engine.backend import is_array, to_numpy
+from ..engine.errors import ArgumentError, describe
+from ..engine.tensor import Tensor
+
+__all__ = ["ArrayBatches", "ListBatches"]
+
+
+class ListBatches(Sampler):
+    """The batches of a list, in another order each epoch unless `shuffle=False`.
+
+    >>> list(ListBatches(["a", "b", "c"], shuffle=False))
+    ['a', 'b', 'c']
+    """
+
+    def __init__(self, batches: Sequence[Any], seed: int = 0, shuffle: bool = True):
+        super().__init__(seed)
+        if not len(batches):
+            raise ArgumentError("the list of batches is empty", "at least one batch")
+        self.batches, self.shuffle = batches, shuffle
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def batch(self, epoch: int, index: int) -> Any:
+        return self.batches[int(_order(self.seed, epoch, len(self), self.shuffle)[index])]
+
+    def _identity(self) -> dict[str, Any]:
+        return {"batches": len(self), "shuffle": self.shuffle}
+
+
+class ArrayBatches(Sampler):
+    """Batches of rows of one or several arrays: `ArrayBatches((x, y), batch_size=32)` gives tuples of arrays.
+
+    >>> [x.tolist() for (x,) in ArrayBatches((np.arange(5),), batch_size=2, shuffle=False)]
+    [[0, 1], [2, 3], [4]]
+    """
+
+    def __init__(self, arrays: Sequence[Any], batch_size: int, seed: int = 0, shuffle: bool = True):
+        super().__init__(seed)
+        self.arrays = tuple(_on_host(array) for array in arrays)
+        sizes = {len(array) for array in self.arrays}
+        if len(sizes) != 1 or 0 in sizes or batch_size < 1:
+            raise ArgumentError(
+                "ArrayBatches: these arrays cannot be cut into batches",
+                "a tuple of arrays with equally many rows, and a batch_size of at least 1",
+                f"{describe(tuple(self.arrays))}, batch_size={batch_size}",
+            )
+        self.rows, self.batch_size, self.shuffle = sizes.pop(), batch_size, shuffle
+        self._crc = zlib.crc32(b"".join(np.ascontiguousarray(array).tobytes() for array in self.arrays))
+
+    def __len__(self) -> int:
+        return -(-self.rows // self.batch_size)
+
+    def batch(self, epoch: int, index: int) -> tuple[Any, ...]:
+        order = _order(self.seed, epoch, self.rows, self.shuffle)
+        rows = order[index * self.batch_size : (index + 1) * self.batch_size]
+        return tuple(array[rows] for array in self.arrays)
+
+    def _identity(self) -> dict[str, Any]:
+        return {"data": self._crc, "batch_size": self.batch_size, "shuffle": self.shuffle}
+
+
+def _on_host(array: Any) -> np.ndarray:
+    values = array.data if isinstance(array, Tensor) else array
+    return to_numpy(values) if is_array(values) else np.asarray(values)
+
+
+@lru_cache(maxsize=4)
+def _order(seed: int, epoch: int, count: int, shuffle: bool) -> np.ndarray:
+    return np.random.default_rng([seed, epoch]).permutation(count) if shuffle else np.arange(count)

@@ -1,0 +1,129 @@
+"""One step of training and one validation. A step that is not finite is computed again to find out where that began."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import numpy as np
+
+from ..engine.backend import random_state, restore_random_state
+from ..engine.errors import CallError, NonFiniteError
+from ..engine.modes import debug, no_grad
+from ..engine.tensor import Tensor
+from ..optim import MixedPrecision, Optimizer, clip_grad_norm_
+from .gradients import Totals, backward_all, checked_terms, scale_gradients
+
+__all__ = ["StepOutcome", "Stepper", "evaluate"]
+
+SMALLEST_SCALE = 2.0**-24  # of a mixed-precision loss: what overflows even so is not finite at all
+
+
+@dataclasses.dataclass(frozen=True)
+class StepOutcome:
+    """What a step came to: the terms of its loss, the norm of its gradient, and whether the weights were changed."""
+
+    totals: Totals
+    grad_norm: float
+    taken: bool
+
+
+class Stepper:
+    """Changes the weights once, given the batches of a step; with mixed precision through its scaler."""
+
+    def __init__(
+        self,
+        model: Any,
+        loss: Callable[[Any, Any], Any],
+        optimizer: Optimizer,
+        scaler: MixedPrecision | None,
+        clip_norm: float | None,
+    ):
+        self.called = scaler or model
+        self.loss, self.optimizer, self.scaler = loss, optimizer, scaler
+        self.max_norm = math.inf if clip_norm is None else clip_norm
+
+    def _params(self) -> list[Tensor]:
+        return [p for group in self.optimizer.param_groups for p in group["params"]]
+
+    def step(self, batches: Sequence[Any], number: int) -> StepOutcome:
+        """Take one step, or raise NonFiniteError before the weights are changed."""
+        before = random_state()
+        totals, norm = self._gradients(batches)
+        finite = math.isfinite(totals.means()["loss"]) and math.isfinite(norm)
+        if not finite and (self.scaler is None or self.scaler.scaler.scale <= SMALLEST_SCALE):
+            restore_random_state(before)
+            raise self._explained(batches, number)
+        if self.scaler is not None:
+            return StepOutcome(totals, norm, self.scaler.step())
+        self.optimizer.step()
+        return StepOutcome(totals, norm, True)
+
+    def _gradients(self, batches: Sequence[Any]) -> tuple[Totals, float]:
+        keeper = self.scaler or self.optimizer
+        keeper.zero_grad()
+        backward = self.scaler.backward if self.scaler is not None else Tensor.backward
+        with (
+            np.errstate(all="ignore") if self.scaler else nullcontext()
+        ):  # it deals with overflow, and need not be warned
+            totals, factor = backward_all(self.loss, self.called, batches, backward)
+        if self.scaler is not None:
+            self.scaler.unscale()
+        params = self._params()
+        scale_gradients(params, factor)
+        return totals, clip_grad_norm_(params, self.max_norm)
+
+    def _explained(self, batches: Sequence[Any], number: int) -> NonFiniteError:
+        """The error that names the first op whose result was NaN or infinite, found by computing the step again."""
+        where = "no single op: only their sum, or the norm of the gradients, is too large"
+        try:
+            with debug():
+                self._gradients(batches)
+        except NonFiniteError as found:
+            where = str(found)
+        return NonFiniteError(
+            f"step {number}: the loss or its gradient is not finite; the weights were not changed",
+            got=where,
+            fix="lower the learning rate, set clip_norm, or look at this batch",
+        )
+
+
+@contextmanager
+def undisturbed(model: Any) -> Iterator[None]:
+    """Inside, the model is in evaluation mode; afterwards every module and every random number is as if nothing had been."""
+    modes = {module: module.training for module in model.modules()}
+    state, python, legacy = random_state(), random.getstate(), np.random.get_state()  # noqa: NPY002
+    model.eval()
+    try:
+        with no_grad():
+            yield
+    finally:
+        restore_random_state(state)
+        random.setstate(python)
+        np.random.set_state(legacy)  # noqa: NPY002
+        for module, training in modes.items():
+            module.training = training
+
+
+def evaluate(called: Any, loss: Callable[[Any, Any], Any], valid: Any) -> dict[str, float]:
+    """The mean loss over one epoch of a sampler, which is then where it was; or what a function of the model says."""
+    if not hasattr(valid, "state_dict"):
+        return _named_numbers(valid(called))
+    place = valid.state_dict()
+    totals = Totals()
+    for batch in valid:
+        totals.add(checked_terms(loss(called, batch)))
+    valid.load_state_dict(place)
+    return totals.means()
+
+
+def _named_numbers(values: Any) -> dict[str, float]:
+    try:
+        return {str(name): float(value) for name, value in dict(values).items()}
+    except (TypeError, ValueError):
+        kind = "a dict" if isinstance(values, Mapping) else type(values).__name__
+        raise CallError("valid(model) must return named numbers", '{"loss": 0.5, …}', kind) from None

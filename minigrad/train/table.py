@@ -1,0 +1,107 @@
+"""Tables of a run: CSV files that grow by a row, survive a crash in the middle of one, and can go back to a step."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from ..engine.errors import ArgumentError
+from ..saving import write_atomically
+
+__all__ = ["Table"]
+
+Row = Mapping[str, float | int]
+_COLUMN = re.compile(r"[\w.-]+")
+
+
+class Table:
+    """Rows of numbers, one for each step; the first column is `step`, and new columns may appear at any time.
+
+    When the disk is full rows wait in memory, and `problem` says why.
+    """
+
+    def __init__(self, path: Path):
+        self.path = path
+        self.columns: list[str] = []
+        self.problem: OSError | None = None
+        self._size = 0  # how much of the file is whole rows
+        self._waiting: list[Row] = []
+
+    def add(self, row: Row) -> None:
+        """Append a row; its numbers are written so that they come back exactly."""
+        for name in row:
+            if not _COLUMN.fullmatch(name):
+                raise ArgumentError(
+                    f"{self.path.name}: {name!r} cannot be a column", "letters, digits, and any of _ . -", repr(name)
+                )
+        self._waiting.append(dict(row))
+        self.flush()
+
+    def flush(self) -> None:
+        """Write what waits."""
+        try:
+            while self._waiting:
+                self._write(self._waiting[0])
+                self._waiting.pop(0)
+            self.problem = None
+        except OSError as error:
+            self.problem = error
+
+    def _write(self, row: Row) -> None:
+        new = [name for name in row if name not in self.columns]
+        if new:
+            self._widen(new)
+        line = ",".join(_cell(row.get(name)) for name in self.columns).encode() + b"\n"
+        with open(self.path, "r+b", buffering=0) as file:
+            file.seek(self._size)
+            file.truncate()  # what a failed write may have left
+            if file.write(line) != len(line):
+                raise OSError(28, "No space left on device")
+        self._size += len(line)
+
+    def _widen(self, new: list[str]) -> None:
+        """Write the table again with more columns, which are empty in the rows so far."""
+        lines = self._lines()[1:]
+        columns = [*self.columns, *new]
+        self._replace(columns, [line + "," * len(new) for line in lines])
+
+    def _replace(self, columns: list[str], lines: list[str]) -> None:
+        content = "".join(f"{line}\n" for line in [",".join(columns), *lines]).encode()
+        write_atomically(self.path, content)
+        self.columns, self._size = columns, len(content)
+
+    def _lines(self) -> list[str]:
+        """The whole lines of the file; a last one without its end was cut off by a crash."""
+        try:
+            content = self.path.read_bytes()
+        except FileNotFoundError:
+            return []
+        return content.decode("utf-8", "replace").split("\n")[:-1]
+
+    def go_back(self, step: int) -> None:
+        """Take over an existing file, without the rows that are later than `step`."""
+        lines = self._lines()
+        columns = lines[0].split(",") if lines else []
+        if columns[:1] != ["step"]:
+            self.path.unlink(missing_ok=True)
+            return
+        kept = [line for line in lines[1:] if line.count(",") == len(columns) - 1 and _is_until(line, step)]
+        self._replace(columns, kept)
+
+    def sync(self) -> None:
+        """Make sure that what was written outlives a power cut."""
+        self.flush()
+        if self._size and self.problem is None:
+            with open(self.path, "rb+") as file:
+                os.fsync(file.fileno())
+
+
+def _cell(value: float | int | None) -> str:
+    return "" if value is None else repr(int(value) if isinstance(value, int) else float(value))
+
+
+def _is_until(line: str, step: int) -> bool:
+    first = line.partition(",")[0]
+    return first.isdecimal() and int(first) <= step

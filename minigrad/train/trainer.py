@@ -1,0 +1,343 @@
+"""The training loop: it knows nothing about the model, and whatever happens to it, the run can go on where it was."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ..engine.backend import seed_everything
+from ..engine.errors import ArgumentError, CheckpointError, NonFiniteError, nearest
+from ..optim import MixedPrecision, Optimizer, Plateau, Schedule
+from .clock import Clock
+from .gradients import Totals
+from .interrupt import Interrupts
+from .progress import Progress, duration
+from .run import Run, RunError, holds_a_run
+from .settings import as_sampler, check_settings, settings_of
+from .state import collect, differences, not_finite, restore, versions
+from .steps import StepOutcome, Stepper, evaluate, undisturbed
+
+__all__ = ["Trainer", "TrainResult"]
+
+EVENTS = ("step", "valid", "save", "stop")
+SAVE_SECONDS = 300.0  # between saves, where no number of steps was given
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainResult:
+    """How training ended: after which step, why, and the best validation so far."""
+
+    step: int
+    reason: str
+    best: float | None
+    best_step: int | None
+    out: Path | None
+
+
+class Trainer:
+    """Train a model: `Trainer(model, loss, data, optimizer, out="runs/first", max_steps=1000).train()`.
+
+    `loss(model, batch)` returns named terms, `{"loss": (sum, units)}`; the loss of a step is Σ sum / units.
+    `data` is a sampler (minigrad.data), or a list of batches. `valid` is one too, or a function `valid(model)` that returns
+    named numbers; `metric` among them, `"loss"` unless said otherwise, decides which checkpoint is best, and after `patience`
+    validations without a better one training stops. `samples(model)` returns text that is shown at each validation.
+    With `out`, a run directory, nothing is lost: go on with `Trainer.resume(…)` and the same arguments.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        loss: Callable[[Any, Any], Any],
+        data: Any,
+        optimizer: Optimizer,
+        *,
+        out: str | os.PathLike[str] | None = None,
+        schedule: Schedule | None = None,
+        valid: Any = None,
+        tokenizer: Any = None,
+        config: Any = None,
+        seed: int | None = 0,
+        max_steps: int | None = None,
+        max_minutes: float | None = None,
+        accumulate: int = 1,
+        clip_norm: float | None = None,
+        log_every: int = 10,
+        valid_every: int | None = None,
+        save_every: int | None = None,
+        keep: int | None = 3,
+        patience: int | None = None,
+        metric: str = "loss",
+        maximize: bool = False,
+        samples: Callable[[Any], Any] | None = None,
+        scaler: MixedPrecision | None = None,
+        progress: bool = True,
+        _resuming: bool = False,
+    ):
+        self.model, self.loss, self.optimizer = model, loss, optimizer
+        self.data = as_sampler("data", data, seed or 0)
+        self.valid = valid if valid is None or callable(valid) else as_sampler("valid", valid, seed or 0)
+        self.schedule, self.tokenizer, self.scaler, self.samples = schedule, tokenizer, scaler, samples
+        self.config = dataclasses.asdict(config) if dataclasses.is_dataclass(config) else dict(config or {})  # type: ignore[arg-type]
+        self.seed, self.max_steps, self.max_minutes = seed, max_steps, max_minutes
+        self.accumulate, self.clip_norm, self.log_every = accumulate, clip_norm, log_every
+        self.valid_every, self.save_every, self.keep = valid_every, save_every, keep
+        self.patience, self.metric, self.maximize = patience, metric, maximize
+        self.out = None if out is None else Path(out)
+        check_settings(self)
+
+        self.step = 0
+        self.best: float | None = None
+        self.best_step: int | None = None
+        self.waited = 0  # validations since the best one
+        self.seconds = 0.0  # trained for so long, before this call of train() too
+        self.window = Totals()  # the loss since the last row of metrics.csv
+        self.progress = Progress(shown=progress)
+        self._handlers: dict[str, list[Callable[..., Any]]] = {event: [] for event in EVENTS}
+        self._reason: str | None = None
+        self._run: Run | None = None
+        self._saved_step: int | None = None  # None: nothing yet, the run has not begun
+        self._lr = 0.0
+        if self.out is not None and not _resuming and holds_a_run(self.out):
+            raise _taken(self.out)
+
+    @classmethod
+    def resume(cls, *args: Any, **kwargs: Any) -> Trainer:
+        """A trainer that goes on where the run in `out` stopped, or begins if there is none; same arguments as `Trainer`.
+
+        On the same machine, with the same versions and number of threads, what follows is bit for bit what would have
+        followed. Where one of them differs, it says so and goes on.
+        """
+        if kwargs.get("out") is None:
+            raise ArgumentError("Trainer.resume: which run?", 'out="the run\'s directory"', fix="pass out=…")
+        trainer = cls(*args, **kwargs, _resuming=True)
+        trainer._run = Run(trainer.out)  # type: ignore[arg-type]
+        try:
+            trainer._load()
+        except BaseException:
+            trainer._close()
+            raise
+        return trainer
+
+    def on(self, event: str, function: Callable[[Trainer, dict[str, Any]], Any]) -> Callable[..., Any]:
+        """Call `function(trainer, info)` at every "step", "valid", "save" or "stop"."""
+        if event not in self._handlers:
+            raise ArgumentError(f"Trainer.on: there is no event {event!r}", fix=nearest(event, EVENTS))
+        self._handlers[event].append(function)
+        return function
+
+    def stop(self, reason: str = "stopped") -> None:
+        """Stop after this step; for handlers of events."""
+        self._reason = self._reason or reason
+
+    def train(self) -> TrainResult:
+        """Train until it is enough: `max_steps`, `max_minutes`, `patience`, Ctrl-C or `stop()`."""
+        self._reason = None
+        self._open()
+        if not any(module.training for module in self.model.modules()):
+            self.model.train()
+        try:
+            with Interrupts() as interrupts:
+                self._loop(interrupts)
+        finally:
+            self.progress.close()
+            self._close()
+        self._emit("stop", {"reason": self._reason})
+        self._farewell()
+        return TrainResult(self.step, self._reason or "", self.best, self.best_step, self.out)
+
+    def _loop(self, interrupts: Interrupts) -> None:
+        stepper = Stepper(self.model, self.loss, self.optimizer, self.scaler, self.clip_norm)
+        stream = self._stream()
+        self._clock = Clock(self.step, self.seconds)
+        if self._saved_step is None:
+            self._save()
+        while not self._is_enough(interrupts.asked):
+            outcome = self._advance(stepper, stream)
+            last = self.step == self.max_steps
+            validation = self._validate() if self.valid is not None and (last or self._due(self.valid_every)) else {}
+            better = bool(validation) and self._judge(validation)
+            if validation or last or self._due(self.log_every):
+                self._record(outcome, validation)
+            if better or self._save_is_due():
+                self._save(best=better)
+        if self._saved_step != self.step:
+            self._save(last=True)
+
+    def _stream(self) -> Iterator[Any]:
+        """Batches without end. A sampler that was saved after the last batch of an epoch has one empty pass."""
+        empty = 0
+        while empty < 2:
+            empty += 1
+            for batch in self.data:
+                empty = 0
+                yield batch
+        raise ArgumentError("Trainer: the data gives no batches", "at least one batch in each epoch")
+
+    def _is_enough(self, interrupted: bool) -> bool:
+        self.seconds = self._clock.total()
+        if self.max_steps is not None and self.step >= self.max_steps:
+            self._reason = "max_steps"
+        elif self.patience is not None and self.waited >= self.patience:
+            self._reason = "patience"
+        elif interrupted:
+            self._reason = "interrupted"
+        elif self.max_minutes is not None and self.seconds >= 60 * self.max_minutes:
+            self._reason = "max_minutes"
+        return self._reason is not None
+
+    def _advance(self, stepper: Stepper, stream: Iterator[Any]) -> StepOutcome:
+        batches = [next(stream) for _ in range(self.accumulate)]
+        self._lr = float(self.optimizer.param_groups[0]["lr"])
+        outcome = stepper.step(batches, self.step + 1)
+        self.step += 1
+        if outcome.taken:
+            self.window.add(outcome.totals.values)
+            if self.schedule is not None and not isinstance(self.schedule, Plateau):
+                self.schedule.step()
+        self._clock.count(outcome.totals.units)
+        if self._handlers["step"]:
+            info = {"step": self.step, **outcome.totals.means(), "lr": self._lr, "grad_norm": outcome.grad_norm}
+            self._emit("step", {**info, "taken": outcome.taken})
+        self.progress.update(self.step, self.max_steps, self._shown)
+        return outcome
+
+    def _shown(self) -> str:
+        unit = getattr(self.loss, "unit", "units")
+        loss = f"loss {self.window.means()['loss']:.4f} | " if self.window.values else ""
+        remaining = self._clock.remaining(self.step, self.max_steps, self.max_minutes)
+        eta = "" if remaining is None else f" | ETA {duration(remaining)}"
+        return f"{loss}{self._clock.speed():,.0f} {unit}/s{eta}"
+
+    def _validate(self) -> dict[str, float]:
+        with undisturbed(self.model):
+            values = evaluate(self.scaler or self.model, self.loss, self.valid)
+            shown = None if self.samples is None else self.samples(self.scaler or self.model)
+        if self.metric not in values:
+            raise ArgumentError(
+                f"Trainer: validation has no {self.metric!r}", ", ".join(values), fix=nearest(self.metric, values)
+            )
+        told = ", ".join(f"{name} {value:.4f}" for name, value in values.items())
+        self.progress.say(f"step {self.step:,} | valid: {told}")
+        if shown is not None:
+            text = shown if isinstance(shown, str) else "\n".join(map(str, shown))
+            self.progress.say(text)
+            if self._run is not None:
+                self._run.write_text(f"samples/step-{self.step:08d}.txt", text + "\n")
+        self._emit("valid", {"step": self.step, **values})
+        return values
+
+    def _judge(self, validation: Mapping[str, float]) -> bool:
+        """Whether this validation is the best so far; a NaN never is."""
+        value = validation[self.metric]
+        if isinstance(self.schedule, Plateau):
+            self.schedule.step(value)
+        better = math.isfinite(value) and (
+            self.best is None or (value > self.best if self.maximize else value < self.best)
+        )
+        self.waited = 0 if better else self.waited + 1
+        if better:
+            self.best, self.best_step = value, self.step
+        return better
+
+    def _record(self, outcome: StepOutcome, validation: Mapping[str, float]) -> None:
+        """Write rows of the tables, and begin a new window."""
+        loss = self.window.means() if self.window.values else {}
+        valid = {f"valid_{name}": value for name, value in validation.items()}
+        self.window = Totals()
+        if self._run is None:
+            return
+        self._run.metrics.add({"step": self.step, **loss, "lr": self._lr, "grad_norm": outcome.grad_norm, **valid})
+        self._run.timing.add(
+            {"step": self.step, "seconds": self._clock.total(), "units_per_second": self._clock.speed()}
+        )
+        if self._run.metrics.problem is not None:
+            self.progress.say(f"metrics.csv cannot be written and waits: {self._run.metrics.problem.strerror}")
+
+    def _due(self, every: int | None) -> bool:
+        return every is not None and self.step % every == 0
+
+    def _save_is_due(self) -> bool:
+        return self._due(self.save_every) or self.save_every is None and self._clock.since_save() > SAVE_SECONDS
+
+    def _save(self, best: bool = False, last: bool = False) -> None:
+        """Save; if it fails, say so and go on, since the disk may have room again later, unless there is no later."""
+        self._clock.saved()
+        if self._run is None:
+            self._saved_step = self.step
+            return
+        self.seconds = self._clock.total()
+        tensors, state = collect(self)
+        bad = not_finite(tensors)
+        if bad:
+            raise NonFiniteError(
+                f"step {self.step}: {bad[0]} is not finite, and was not saved",
+                fix=f"lower the learning rate and resume: the checkpoint of step {self._saved_step} is good",
+            )
+        try:
+            path = self._run.save(self.step, tensors, state, best, self.keep)
+        except CheckpointError as error:
+            if last or self._saved_step is None:
+                raise
+            self.progress.say(f"{error}\n  the checkpoint of step {self._saved_step} is intact; training goes on")
+            return
+        self._saved_step = self.step
+        self._emit("save", {"step": self.step, "path": path, "best": best})
+
+    def _emit(self, event: str, info: dict[str, Any]) -> None:
+        for function in self._handlers[event]:
+            function(self, info)
+
+    def _open(self) -> None:
+        """Hold the run directory; at the beginning of a run, seed and write down what was asked for."""
+        if self.out is not None and self._run is None:
+            self._run = Run(self.out)
+            if self._saved_step is None and holds_a_run(self.out):
+                self._close()
+                raise _taken(self.out)
+            if self._saved_step is not None:
+                self._run.go_back(self.step)
+        if self._saved_step is not None:
+            return
+        if self.seed is not None:
+            seed_everything(self.seed)
+        if self._run is not None:
+            self._run.write_config({"config": self.config, "training": settings_of(self), "versions": versions()})
+
+    def _close(self) -> None:
+        if self._run is not None:
+            self._run.close()
+            self._run = None
+
+    def _load(self) -> None:
+        """Go where the latest checkpoint of the run is; where there is none, begin."""
+        assert self._run is not None
+        checkpoint = self._run.read_latest(self.progress.say)
+        if checkpoint is None:
+            self._run.go_back(-1)
+            return
+        restore(self, checkpoint, self.progress.say)
+        self._saved_step = self.step
+        self._run.go_back(self.step, self.best_step)
+        changed = differences(checkpoint.state.get("versions"))
+        if changed:
+            self.progress.say(f"resume: {changed}; the results may differ in the last digits")
+        if checkpoint.state.get("config") != self.config:
+            self.progress.say("resume: the config is not the one the run was begun with")
+        self.progress.say(f"resume: going on from step {self.step:,} of {os.fspath(self.out or '')!r}")
+
+    def _farewell(self) -> None:
+        place = "" if self.out is None else f", saved in {os.fspath(self.out)!r}"
+        self.progress.say(f"stopped at step {self.step:,} ({self._reason}){place}")
+        if self._reason == "interrupted" and self.out is not None:
+            self.progress.say(f"go on with Trainer.resume(…, out={os.fspath(self.out)!r}) and the same arguments")
+
+
+def _taken(folder: Path) -> RunError:
+    return RunError(
+        f"{os.fspath(folder)!r} already holds a run",
+        fix="go on with Trainer.resume(…), or choose another directory",
+    )

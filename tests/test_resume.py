@@ -1,0 +1,77 @@
+"""A run that is killed and resumed is, bit for bit, the run that was never interrupted. Real processes are really killed."""
+
+import os
+import random
+import signal
+
+import pytest
+import train_to_be_killed as training
+from killing import finish, kill, kill_while_saving, outcome, start_training
+from places import in_memory
+
+from minigrad.train import find_checkpoint, read_checkpoint
+
+KILLS = 20
+OPTIMIZERS, SCHEDULES, SAMPLERS = list(training.OPTIMIZERS), list(training.SCHEDULES), list(training.SAMPLERS)
+MIXTURES = [
+    (OPTIMIZERS[i % len(OPTIMIZERS)], SCHEDULES[i % len(SCHEDULES)], SAMPLERS[i % len(SAMPLERS)]) for i in range(KILLS)
+]
+pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL")
+
+
+@pytest.fixture
+def place():
+    with in_memory() as folder:
+        yield folder
+
+
+@pytest.mark.parametrize("mixture", MIXTURES, ids="-".join)
+def test_killed_at_any_moment_and_resumed_it_is_the_run_that_was_never_interrupted(place, mixture):
+    kill(place / "killed", mixture, after=random.uniform(0, 0.6))
+    finish(place / "killed", mixture)
+    training.trainer(place / "whole", *mixture).train()
+    assert outcome(place / "killed") == outcome(place / "whole")
+
+
+def test_the_mixtures_hold_every_optimiser_schedule_and_sampler():
+    assert [set(names) for names in zip(*MIXTURES)] == [set(OPTIMIZERS), set(SCHEDULES), set(SAMPLERS)]
+
+
+def test_a_different_seed_would_be_noticed(place):
+    training.trainer(place / "one", *MIXTURES[0]).train()
+    other = training.trainer(place / "two", *MIXTURES[0])
+    other.seed = 2
+    other.train()
+    assert outcome(place / "one")["metrics"] != outcome(place / "two")["metrics"]
+
+
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
+def test_an_interrupted_run_saves_says_how_to_go_on_and_goes_on(place, number):
+    mixture = ("adamw", "cosine", "sequences")
+    process = start_training(place / "stopped", mixture, "--slow", "--shown", until="step 3")
+    process.send_signal(getattr(signal, number))
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    assert "stopping after this step" in errors
+    assert "(interrupted)" in output and f"Trainer.resume(…, out={str(place / 'stopped')!r})" in output
+    assert read_checkpoint(find_checkpoint(place / "stopped")).state["step"] < training.STEPS
+    finish(place / "stopped", mixture)
+    training.trainer(place / "whole", *mixture).train()
+    one, two = outcome(place / "stopped"), outcome(place / "whole")
+    assert {**one, "names": None} == {**two, "names": None}  # the extra checkpoint may still be among those kept
+
+
+def test_a_second_interrupt_stops_at_once(place):
+    process = start_training(place / "stopped", ("sgd", "none", "list"), "--stuck", until="step")
+    process.send_signal(signal.SIGINT)
+    assert "once more to stop at once" in process.stderr.readline() + process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode != 0 and "KeyboardInterrupt" in errors
+    finish(place / "stopped", ("sgd", "none", "list"))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_fifty_kills_while_saving_leave_every_checkpoint_readable_and_lose_none(place):
+    for _ in range(50):
+        kill_while_saving(place)
