@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy import bool_, float16, float32, float64, int8, int16, int32, int64, uint8
 
-from . import autograd, nn
+from . import autograd
 from .engine.convert import from_dlpack, get_default_dtype, set_default_dtype, tensor
 from .engine.elsewhere import NAMES
 from .engine.errors import MinigradError, nearest
@@ -22,11 +22,12 @@ from .transforms import grad, hessian, jacobian, jvp, recompute, value_and_grad,
 if TYPE_CHECKING:
     from . import check as check
     from . import data as data
+    from . import nn as nn
     from . import optim as optim
     from . import train as train
 
 __version__ = "0.1.0"
-_LAZY = {"check", "data", "optim", "train"}  # loaded when first used, so that importing minigrad stays quick
+_LAZY = {"check", "data", "nn", "optim", "train"}  # loaded when first used, so that importing minigrad stays quick
 
 
 if not TYPE_CHECKING:  # a type checker knows what is here
