@@ -138,3 +138,9 @@ def test_a_saved_file_has_the_permissions_of_any_new_file(tmp_path):
     ordinary.write_bytes(b"")
     mg.save({"x": mg.ones(1)}, saved)
     assert saved.stat().st_mode == ordinary.stat().st_mode
+
+
+def test_random_whole_numbers_do_not_wrap():
+    with pytest.raises(MinigradError, match="0 to 999 as uint8"):
+        mg.randint(0, 1000, (3,), dtype="uint8")
+    assert mg.randint(0, 256, (3,), dtype="uint8").dtype == np.uint8

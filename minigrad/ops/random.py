@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ..engine.backend import as_dtype, backend_named, seed_everything
 from ..engine.convert import get_default_dtype
 from ..engine.errors import ArgumentError
@@ -49,8 +51,12 @@ def randint(low: int, high: int, shape: Any = (), dtype: Any = "int64", device: 
     """Random whole numbers from `low` up to, not including, `high`."""
     if low >= high:
         raise ArgumentError("randint: there is no whole number in this range", "low < high", f"low={low}, high={high}")
+    kind = as_dtype(dtype)
+    if kind.kind not in "iu" or low < np.iinfo(kind).min or high - 1 > np.iinfo(kind).max:
+        got = f"{low} to {high - 1} as {kind}"
+        raise ArgumentError("randint: the dtype does not hold these numbers", "whole numbers of enough bits", got)
     sizes = as_shape("randint", shape if isinstance(shape, (tuple, list)) else (shape,))
-    return finish(_drawn(device, "integers", low, high, sizes, as_dtype(dtype)), False)
+    return finish(_drawn(device, "integers", low, high, sizes, kind), False)
 
 
 def randperm(n: int, device: str | None = None) -> Tensor:
