@@ -94,6 +94,7 @@ EQUIVALENT = (
         "power.b: b: drop": "the rule only asks whether b >= 0 where the base is 0; there b < 0 gives infinity, which cannot be differentiated",
         "prod.inputs: _product_of_others: drop the first term in `a.ndim - len(axes)`": "a slice that ends at -n is one that ends at ndim - n",
         "det.a: out: drop": "for a determinant of 0 the rule takes the way by cofactors, which is right for every matrix",
+        "det.a: flip the sign in `-1`": "it only tells matrices of more than 32 rows apart, and the second axis is as long",
     }
 )
 
