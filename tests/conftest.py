@@ -12,6 +12,11 @@ def device(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Bytes are numbered, not shown: a compressed file holds the time it was made, and every worker must collect the same names."""
+    return argname if isinstance(val, bytes) else None
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("torch") and importlib.util.find_spec("torch") is None:
         pytest.skip("PyTorch is not installed: pip install torch==2.13.0")
