@@ -11,6 +11,7 @@ import numpy as np
 from .autograd import grad as _grad
 from .engine.backend import backend_of, on_device_of, random_state, restore_random_state
 from .engine.convert import tensor
+from .engine.draws import going_back, position
 from .engine.errors import ArgumentError, DtypeError, GradientError, ShapeError, describe
 from .engine.graph import Node, collect, leaf, sweep
 from .engine.modes import enable_grad, local
@@ -198,7 +199,7 @@ def recompute(f: Callable[..., Any]) -> Callable[..., Any]:
     def lean(*args: Any, **kwargs: Any) -> Any:
         if not local.mode.record:
             return f(*args, **kwargs)
-        state, start = random_state(), tick()
+        state, place, start = random_state(), position(), tick()
         result = f(*args, **kwargs)
         outs = _outputs(result)
         boundary = _older([o.node for o in outs if o.node is not None], start)
@@ -208,7 +209,8 @@ def recompute(f: Callable[..., Any]) -> Callable[..., Any]:
         seen = [_fingerprint(o.data) for o in outs]
 
         def run(g: Sequence[Any]) -> list[Any]:
-            return _rerun(f, args, kwargs, state, boundary, seen, g)
+            with going_back(place):
+                return _rerun(f, args, kwargs, state, boundary, seen, g)
 
         arrays = [x.data for x in (*args, *kwargs.values()) if isinstance(x, Tensor)]
         node = _recompute.record(tuple([o.data for o in outs]), arrays, boundary, -1, {"run": run})

@@ -72,26 +72,38 @@ class Op:
                 "def name(xp, a, b, *, attribute=…)",
                 getattr(forward, "__name__", type(forward).__name__),
             )
-        self.name = forward.__name__.rstrip("_")
-        self.__name__ = self.name
-        self.__doc__ = forward.__doc__
-        self.__module__ = forward.__module__
         self.forward = forward
-        self.signature = Signature(forward, skip=1)
-        self.arity = -1 if self.signature.variadic else len(self.signature.inputs)
-        self.attributes = self.signature.defaults.keys()
-        self.elementwise = elementwise
-        self.several = several
-        self.expects = expects
-        self.explain: Callable[..., tuple[str, str] | MinigradError | None] | None = None
-        source = getattr(getattr(forward, "__code__", None), "co_filename", "")
-        self.own = source.startswith(PACKAGE)  # a user's op keeps the traceback of its forward
+        self.declare(forward, Signature(forward, skip=1), elementwise, several, expects)
         self.rules: dict[str, Callable[..., Any]] = {}
         self.joint: Callable[..., Any] | None = None
         self.mask = 0  # which inputs have a rule, as bits
         self.plans: dict[int, Plan] = {}
         self.picks: dict[int, Plan] = {}
+        self.fused: Callable[..., Any] | None = None  # a faster way to compute it, kept by minigrad.kernels
         self.unary, self.binary = unary_lane(self), binary_lane(self)
+
+    def declare(
+        self,
+        function: Callable[..., Any],
+        signature: Signature,
+        elementwise: bool = False,
+        several: bool = False,
+        expects: str | None = None,
+    ) -> None:
+        """Take over the name, the arguments and the properties of the function that says what this op computes."""
+        self.name = function.__name__.rstrip("_")
+        self.__name__ = self.name
+        self.__doc__ = function.__doc__
+        self.__module__ = function.__module__
+        self.signature = signature
+        self.arity = -1 if signature.variadic else len(signature.inputs)
+        self.attributes = signature.defaults.keys()
+        self.elementwise = elementwise
+        self.several = several
+        self.expects = expects
+        self.explain: Callable[..., tuple[str, str] | MinigradError | None] | None = None
+        source = getattr(getattr(function, "__code__", None), "co_filename", "")
+        self.own = source.startswith(PACKAGE)  # a user's op keeps the traceback of its forward
 
     def __repr__(self) -> str:
         return f"<op {self.name}{self.signature}>"
@@ -142,6 +154,8 @@ class Op:
                     return self.forward(np, *args, **attrs)
                 except Exception:
                     return self.general(args, attrs)
+            if self.fused is not None:
+                return self.fused(*args, **attrs)
             if not attrs and not self.several and self.own:
                 if self.arity == 2:
                     return self.binary(*args)
@@ -373,6 +387,7 @@ class Composite:
         self.elementwise = False
         self.expects: str | None = None
         self.explain: Callable[..., tuple[str, str] | MinigradError | None] | None = None
+        self.fused: Callable[..., Any] | None = None  # a faster way to compute it, kept by minigrad.kernels
         COMPOSITES[self.name] = self
 
     def __repr__(self) -> str:
@@ -389,6 +404,8 @@ class Composite:
             inputs, attrs = self.signature.bind(self.name, args, attrs)
         first = next((x.data for x in inputs if isinstance(x, Tensor)), None)
         try:
+            if self.fused is not None and first is not None:
+                return self.fused(*inputs, **attrs)
             if first is None or type(first) is ndarray:
                 return self.function(*inputs, **attrs)
             with on_device_of(first):  # its body may look at arrays outside of any op

@@ -29,6 +29,7 @@ class Adam(Optimizer):
     """
 
     decoupled = False
+    compiled = "adam"
 
     def __init__(
         self,

@@ -39,11 +39,7 @@ def clip_grad_norm_(
             f"max_norm={max_norm}, norm_type={norm_type}",
         )
     grads = _gradients(params)
-    norms = [_norm(g, norm_type) for g in grads]
-    if math.isinf(norm_type):
-        norm = float(np.max(norms, initial=0.0))  # which, unlike Python's max, lets NaN win
-    else:
-        norm = sum(n**norm_type for n in norms) ** (1 / norm_type)
+    norm = _joint_norm(grads, norm_type)
     if error_if_nonfinite and not math.isfinite(norm):
         bad = sum(nonfinite(g) is not None for g in grads)
         raise NonFiniteError(
@@ -51,13 +47,31 @@ def clip_grad_norm_(
             got=f"NaN or infinity in the gradients of {bad} of {len(grads)} parameters",
             fix="run the step under minigrad.debug() to find the first bad op, or lower the learning rate",
         )
-    factor = max_norm / (norm + 1e-6)
-    if not factor >= 1:  # also where it is NaN
+    factor = clip_factor(norm, max_norm)
+    if factor != 1:
         for g in grads:
             with on_device_of(g), np.errstate(all="ignore"):
                 g *= factor
             writes.mark(g)
     return norm
+
+
+def grad_norm(params: Tensor | Iterable[Tensor]) -> float:
+    """The joint norm of all gradients, √(Σ g²)."""
+    return _joint_norm(_gradients(params), 2)
+
+
+def clip_factor(norm: float, max_norm: float) -> float:
+    """What gradients of this norm must be multiplied by: 1 if they are short enough, `max_norm / (norm + 1e-6)` if not."""
+    factor = max_norm / (norm + 1e-6)
+    return 1.0 if factor >= 1 else factor  # NaN where the norm is NaN
+
+
+def _joint_norm(grads: list[Array], norm_type: float) -> float:
+    norms = [_norm(g, norm_type) for g in grads]
+    if math.isinf(norm_type):
+        return float(np.max(norms, initial=0.0))  # which, unlike Python's max, lets NaN win
+    return sum(n**norm_type for n in norms) ** (1 / norm_type)
 
 
 def clip_grad_value_(params: Tensor | Iterable[Tensor], clip_value: float) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +14,10 @@ from ..engine.backend import Array, backend_of, device_of, on_device_of
 from ..engine.errors import ArgumentError, CallError, GradientError, describe, nearest
 from ..engine.tensor import Tensor, wrap
 from ..engine.writes import writes
+from ..kernels.steps import step_kernel
+from ..kernels.threads import cores, run_all
 from ..nn.module import Module, StateError
+from .arena import Arena, can_move
 from .options import checked
 from .state import restored
 
@@ -23,6 +28,7 @@ State = dict[str, Any]
 BLOCK = (
     32_768  # elements: what a rule works on at a time should stay in the processor's cache from one pass to the next
 )
+SHARED = 500_000  # elements: what takes longer than waking another thread
 LABELS = ("name", "initial_lr")  # what a group may say besides its options; the second is the schedules'
 
 
@@ -34,6 +40,11 @@ class Optimizer:
     """
 
     elementwise: ClassVar[bool] = True  # whether an element's update depends on nothing but that element's values
+    compiled: ClassVar[str | None] = None  # the name under which minigrad.kernels may have this rule compiled
+
+    def __init_subclass__(cls) -> None:
+        if "update" in vars(cls) and "compiled" not in vars(cls):
+            cls.compiled = None  # another rule than the one that was compiled
 
     def __init__(self, params: Iterable[Any], options: Mapping[str, Any], unknown: Mapping[str, Any]):
         name = type(self).__name__
@@ -42,6 +53,7 @@ class Optimizer:
         self.defaults: Group = {key: checked(name, key, value) for key, value in options.items()}
         self.param_groups: list[Group] = []
         self.state: dict[Tensor, State] = {}  # Tensors hash by identity
+        self._arenas: dict[int, Arena | list[Tensor]] = {}  # of each group; before there is one, who took the last step
         for group in _groups(name, params):
             self.add_param_group(group)
 
@@ -97,28 +109,61 @@ class Optimizer:
                 p.grad = None
 
     @np.errstate(all="ignore")
-    def step(self) -> None:
-        """Change every parameter that has a gradient."""
-        for group in self.param_groups:
+    def step(self, scale: float = 1.0) -> None:
+        """Change every parameter that has a gradient; `scale` multiplies all gradients on the way, as clipping does."""
+        for number, group in enumerate(self.param_groups):
             group["lr"] = float(group["lr"])  # a NumPy number, set by hand, would widen float32 arithmetic
-            for p in group["params"]:
-                if p.node is not None and p.node.grad is not None:
-                    self._step(p, p.node.grad, group)
+            live = [p for p in group["params"] if p.node is not None and p.node.grad is not None]
+            if not live:
+                continue
+            with on_device_of(live[0].data):
+                states = [self._state_of(p, group) for p in live]
+                for state in states:
+                    state["step"] += 1
+                arena = self._arena(number, live, states, group)
+                if arena is not None:
+                    arena.gather()
+                    self._change(arena.p, arena.g, {"step": states[0]["step"], **arena.state}, group, scale)
+            for p, state in zip(live, states):
+                if arena is None:
+                    with on_device_of(p.data):
+                        self._change(p.data, p.node.grad, state, group, scale)
+                writes.mark(p.data)
 
-    def _step(self, p: Tensor, g: Array, group: Group) -> None:
-        data = p.data
-        xp = backend_of(data).xp
-        with on_device_of(data):
-            state = self._state_of(p, group, xp)
-            state["step"] += 1
-            if self.elementwise and data.size > BLOCK and _is_flat(data):
-                for piece, piece_of_g, piece_of_state in _pieces(data, g, state):
-                    self.update(xp, piece, piece_of_g, piece_of_state, group)
-            else:
-                self.update(xp, data, g, state, group)
-        writes.mark(data)
+    def _arena(self, number: int, live: list[Tensor], states: list[State], group: Group) -> Arena | None:
+        """The group's parameters side by side, if the same ones have gradients for the second time."""
+        arena = self._arenas.get(number)
+        if isinstance(arena, Arena) and arena.holds(live):
+            return arena
+        again = isinstance(arena, list) and len(arena) == len(live) and all(map(operator.is_, arena, live))
+        alike = len({state["step"] for state in states}) == 1
+        if self.elementwise and again and alike and len(live) > 1 and can_move(live):
+            arena = self._arenas[number] = Arena(live, states, self.buffers(group))
+            return arena
+        self._arenas[number] = live
+        return None
 
-    def _state_of(self, p: Tensor, group: Group, xp: Any) -> State:
+    def _change(self, p: Array, g: Array, state: State, group: Group, scale: float) -> None:
+        """Change the weights: large ones in pieces, by a compiled kernel or by the rule, on all cores."""
+        if not (self.elementwise and p.size > BLOCK and _is_flat(p)):
+            self.update(backend_of(p).xp, p, g if scale == 1 else g * scale, state, group)
+            return
+        kernel = step_kernel(self.compiled, p)
+        size = BLOCK if kernel is None else max(math.ceil(p.size / cores()), BLOCK)
+        pieces = list(_pieces(p, g, state, size))
+
+        @np.errstate(all="ignore")  # which each thread has for itself
+        def change(own: list[Any]) -> None:
+            for p, g, state in own:
+                if kernel is not None:
+                    kernel(self, p, g, state, group, scale)
+                else:
+                    self.update(np, p, g if scale == 1 else g * scale, state, group)
+
+        shares = min(cores(), len(pieces)) if p.size >= SHARED else 1
+        run_all([partial(change, pieces[i::shares]) for i in range(shares)])
+
+    def _state_of(self, p: Tensor, group: Group) -> State:
         """The parameter's state, with buffers of zeros where there are none yet."""
         state = self.state.get(p)
         if state is None:
@@ -126,7 +171,7 @@ class Optimizer:
         for name in self.buffers(group):
             buffer = state.get(name)
             if buffer is None:
-                state[name] = xp.zeros(p.shape, p.dtype)
+                state[name] = backend_of(p.data).xp.zeros(p.shape, p.dtype)
             elif buffer.dtype != p.dtype or device_of(buffer) != device_of(p.data):
                 raise StateError(
                     f"{type(self).__name__}: a parameter was moved after its first step",
@@ -164,6 +209,7 @@ class Optimizer:
             own.clear()
             own.update(params=params, **options)
         self.state = buffers
+        self._arenas.clear()
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{key}={value!r}" for key, value in self.defaults.items())
@@ -220,10 +266,10 @@ def _is_flat(array: Array) -> bool:
     return type(array) is np.ndarray and array.flags.c_contiguous
 
 
-def _pieces(p: np.ndarray, g: np.ndarray, state: State) -> Iterable[tuple[np.ndarray, np.ndarray, State]]:
+def _pieces(p: np.ndarray, g: np.ndarray, state: State, size: int) -> Iterable[tuple[np.ndarray, np.ndarray, State]]:
     """The same stretch of the parameter, its gradient and its buffers at a time, as views."""
     flat_p, flat_g = p.reshape(-1), np.ascontiguousarray(g).reshape(-1)
     flat = {name: value.reshape(-1) for name, value in state.items() if name != "step"}
-    for i in range(math.ceil(p.size / BLOCK)):
-        here = slice(i * BLOCK, (i + 1) * BLOCK)
+    for i in range(math.ceil(p.size / size)):
+        here = slice(i * size, (i + 1) * size)
         yield flat_p[here], flat_g[here], {"step": state["step"], **{k: v[here] for k, v in flat.items()}}

@@ -18,6 +18,8 @@ class RMSprop(Optimizer):
     `weight_decay` adds weight_decay · p to the gradient.
     """
 
+    compiled = "rmsprop"
+
     def __init__(
         self,
         params: Iterable[Any],

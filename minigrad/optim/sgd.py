@@ -26,6 +26,8 @@ class SGD(Optimizer):
     1.0
     """
 
+    compiled = "sgd"
+
     def __init__(
         self,
         params: Iterable[Any],

@@ -17,6 +17,7 @@ from ..engine.backend import on_device_of
 from ..engine.errors import CallError, GradientError, describe
 from ..engine.tensor import Tensor
 from ..engine.writes import writes
+from .parallel import backward_shares, forward_all, on_every_core
 
 __all__ = ["Totals", "backward_all", "checked_terms", "mean_of"]
 
@@ -88,6 +89,7 @@ def backward_all(
     model: Any,
     batches: Sequence[Any],
     backward: Callable[[Tensor], None],
+    threads: int | None = 1,
 ) -> tuple[Totals, float]:
     """Add up the gradients of all batches of a step; returns the terms' totals and what the gradients must be multiplied by.
 
@@ -98,7 +100,9 @@ def backward_all(
     known = _known_units(loss, batches)
     divisors: dict[str, int] | None = known
     for batch in batches:
-        terms = checked_terms(loss(model, batch))
+        shares = on_every_core(model, loss, batch, threads)
+        parts = forward_all(lambda piece: checked_terms(loss(model, piece)), shares)
+        terms = _together(parts)
         if divisors is None:
             if len(batches) > 1 and len(terms) > 1:
                 raise CallError(
@@ -113,7 +117,11 @@ def backward_all(
                 "the loss's terms changed", ", ".join(divisors), ", ".join(terms), "give every term each time"
             )
         totals.add(terms)
-        _backward_one(terms, divisors, backward)
+        losses = [total for part in parts if (total := _total(part, divisors)) is not None]
+        if len(losses) > 1:
+            backward_shares(losses)
+        elif losses:
+            backward(losses[0])
     if known is not None:
         _check_promise(known, totals)
         return totals, 1.0
@@ -139,10 +147,25 @@ def _check_promise(known: Mapping[str, int], totals: Totals) -> None:
         raise CallError("the loss's units(batch) is not what its terms then say", counted, dict(known))
 
 
-def _backward_one(terms: Terms, divisors: Mapping[str, int], backward: Callable[[Tensor], None]) -> None:
+def _together(parts: Sequence[Terms]) -> dict[str, tuple[Any, int]]:
+    """The terms of all shares of a batch, added up."""
+    if len(parts) == 1:
+        return dict(parts[0])
+    if any(part.keys() != parts[0].keys() for part in parts):
+        raise CallError(
+            "the loss's terms differ between parts of a batch", ", ".join(parts[0]), fix="give every term each time"
+        )
+    return {
+        name: (math.fsum(part[name][0].item() for part in parts), sum(part[name][1] for part in parts))
+        for name in parts[0]
+    }
+
+
+def _total(terms: Terms, divisors: Mapping[str, int]) -> Tensor | None:
+    """The loss that one share of a batch adds; None if nothing in it counts."""
     parts = [amount / divisors[name] for name, (amount, units) in terms.items() if units]
     if not parts:
-        return
+        return None
     total = parts[0]
     for part in parts[1:]:
         total = total + part
@@ -151,7 +174,7 @@ def _backward_one(terms: Terms, divisors: Mapping[str, int], backward: Callable[
             "the loss does not depend on any parameter that is trained",
             fix="check that the loss uses the model's output, and that not everything is frozen",
         )
-    backward(total)
+    return total
 
 
 def scale_gradients(params: Iterable[Tensor], factor: float) -> None:

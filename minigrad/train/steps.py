@@ -16,6 +16,7 @@ from ..engine.errors import CallError, NonFiniteError
 from ..engine.modes import debug, no_grad
 from ..engine.tensor import Tensor
 from ..optim import MixedPrecision, Optimizer, clip_grad_norm_
+from ..optim.clipping import clip_factor, grad_norm
 from .gradients import Totals, backward_all, checked_terms, scale_gradients
 
 __all__ = ["StepOutcome", "Stepper", "evaluate"]
@@ -42,10 +43,12 @@ class Stepper:
         optimizer: Optimizer,
         scaler: MixedPrecision | None,
         clip_norm: float | None,
+        threads: int | None = None,
     ):
         self.called = scaler or model
         self.loss, self.optimizer, self.scaler = loss, optimizer, scaler
         self.max_norm = math.inf if clip_norm is None else clip_norm
+        self.threads = threads if scaler is None else 1
 
     def _params(self) -> list[Tensor]:
         return [p for group in self.optimizer.param_groups for p in group["params"]]
@@ -53,36 +56,38 @@ class Stepper:
     def step(self, batches: Sequence[Any], number: int) -> StepOutcome:
         """Take one step, or raise NonFiniteError before the weights are changed."""
         before = random_state()
-        totals, norm = self._gradients(batches)
+        totals, norm, scale = self._gradients(batches)
         finite = math.isfinite(totals.means()["loss"]) and math.isfinite(norm)
         if not finite and (self.scaler is None or self.scaler.scaler.scale <= SMALLEST_SCALE):
             restore_random_state(before)
             raise self._explained(batches, number)
         if self.scaler is not None:
             return StepOutcome(totals, norm, self.scaler.step())
-        self.optimizer.step()
+        self.optimizer.step(scale)
         return StepOutcome(totals, norm, True)
 
-    def _gradients(self, batches: Sequence[Any]) -> tuple[Totals, float]:
+    def _gradients(self, batches: Sequence[Any]) -> tuple[Totals, float, float]:
+        """The totals, the norm of the gradients, and what they are still to be multiplied by."""
         keeper = self.scaler or self.optimizer
         keeper.zero_grad()
         backward = self.scaler.backward if self.scaler is not None else Tensor.backward
         with (
             np.errstate(all="ignore") if self.scaler else nullcontext()
         ):  # it deals with overflow, and need not be warned
-            totals, factor = backward_all(self.loss, self.called, batches, backward)
+            totals, factor = backward_all(self.loss, self.called, batches, backward, self.threads)
         if self.scaler is not None:
             self.scaler.unscale()
-        params = self._params()
-        scale_gradients(params, factor)
-        return totals, clip_grad_norm_(params, self.max_norm)
+            scale_gradients(self._params(), factor)
+            return totals, clip_grad_norm_(self._params(), self.max_norm), 1.0
+        norm = grad_norm(self._params()) * factor
+        return totals, norm, factor * clip_factor(norm, self.max_norm)
 
     def _explained(self, batches: Sequence[Any], number: int) -> NonFiniteError:
         """The error that names the first op whose result was NaN or infinite, found by computing the step again."""
         where = "no single op: only their sum, or the norm of the gradients, is too large"
         try:
             with debug():
-                self._gradients(batches)
+                self._gradients(batches)  # not divided among threads, which would not be debugged
         except NonFiniteError as found:
             where = str(found)
         return NonFiniteError(

@@ -1,0 +1,25 @@
+"""Fused operations: each has a definition made of ordinary ops, and kernels for NumPy, numba and CUDA that compute it faster."""
+
+from . import numpy, numpy_attention, numpy_rows  # noqa: F401  (importing them registers their kernels)
+from .definitions import (
+    attention,
+    cross_entropy,
+    dropout,
+    embedding,
+    gelu,
+    layer_norm,
+    linear,
+    masked_softmax,
+    packed_attention,
+    rms_norm,
+    silu,
+    softmax,
+    swiglu,
+)
+from .fused import FUSED, Fused, Kernel
+from .selection import implementation, use
+
+__all__ = [
+    "FUSED", "Fused", "Kernel", "attention", "cross_entropy", "dropout", "embedding", "gelu", "implementation",
+    "layer_norm", "linear", "masked_softmax", "packed_attention", "rms_norm", "silu", "softmax", "swiglu", "use",
+]  # fmt: skip

@@ -1,0 +1,120 @@
+"""The fused operations, and what each computes: its definition, made of ordinary ops.
+
+A definition is the oracle that kernels are tested against, what runs where no kernel fits, and what is differentiated
+for higher derivatives. Arguments have been checked by who calls (minigrad.nn.functional).
+"""
+
+from __future__ import annotations
+
+from ..engine.draws import hashed
+from ..engine.op import op
+from ..ops.activations import gelu as _gelu
+from ..ops.activations import silu as _silu
+from ..ops.along import take_along_axis
+from ..ops.arithmetic import logical_and, where
+from ..ops.elementwise import rsqrt
+from ..ops.joining import split
+from ..ops.neural import _causal_mask, _masked_softmax, log_softmax
+from ..ops.neural import softmax as _softmax
+from ..ops.products import matmul
+from ..ops.reduction import mean
+from ..ops.shape import expand_dims, reshape, squeeze, swapaxes, transpose
+from .fused import Fused, fuse
+
+gelu, silu, softmax, masked_softmax = fuse(_gelu), fuse(_silu), fuse(_softmax), fuse(_masked_softmax)
+
+
+@Fused
+def linear(x, weight, bias):
+    """`x @ weight.T + bias`: (…, in), (out, in), (out,) or None -> (…, out)."""
+    product = matmul(x, weight.T)
+    return product if bias is None else product + bias
+
+
+@Fused
+def swiglu(x):
+    """`silu(gate) * up` of the two halves of the last axis, gate first: (…, 2h) -> (…, h)."""
+    gate, up = split(x, indices_or_sections=2, axis=-1)
+    return _silu(gate) * up
+
+
+@Fused
+def layer_norm(x, weight, bias, *, eps):
+    """`(x - mean) / sqrt(var + eps) * weight + bias` along the last axis: (…, C), (C,) or None, (C,) or None -> (…, C)."""
+    centred = x - mean(x, axis=-1, keepdims=True)
+    normal = centred * rsqrt(mean(centred * centred, axis=-1, keepdims=True) + eps)
+    normal = normal if weight is None else normal * weight
+    return normal if bias is None else normal + bias
+
+
+@Fused
+def rms_norm(x, weight, *, eps):
+    """`x / sqrt(mean(x²) + eps) * weight` along the last axis: (…, C), (C,) or None -> (…, C)."""
+    normal = x * rsqrt(mean(x * x, axis=-1, keepdims=True) + eps)
+    return normal if weight is None else normal * weight
+
+
+@Fused
+def cross_entropy(logits, labels, *, ignore_index, smoothing):
+    """`-log(softmax(logits))` at the labels, mixed with its mean over all classes by `smoothing`: (N, V), (N,) -> (N,).
+
+    Labels equal to `ignore_index` give 0; the others lie between 0 and V - 1.
+    """
+    valid = labels != ignore_index
+    scores = log_softmax(logits, axis=-1)
+    at_labels = take_along_axis(scores, indices=expand_dims(where(valid, labels, 0), axis=-1), axis=-1)
+    losses = -squeeze(at_labels, axis=-1)
+    if smoothing:
+        losses = (1 - smoothing) * losses - smoothing * mean(scores, axis=-1)
+    return where(valid, losses, 0)
+
+
+@Fused
+def embedding(weight, index, *, padding_idx):
+    """The rows of `weight` that `index` numbers, (rows, C), (…) -> (…, C); row `padding_idx` gets no gradient."""
+    picked = weight[index]
+    if padding_idx is None:
+        return picked
+    return where(index[..., None] == padding_idx, picked.detach() if hasattr(picked, "detach") else picked, picked)
+
+
+@op
+def _dropout_factors(xp, a, *, p, key, start):
+    """0 with probability `p`, else `1 / (1 - p)`, for each element of `a`: a hash of the key and the element's number."""
+    numbers = xp.arange(a.size, dtype="uint32").reshape(a.shape) + xp.uint32(start & 0xFFFFFFFF)
+    is_kept = hashed(xp, numbers, key) >= xp.uint32(min(int(p * 2**32), 2**32 - 1))
+    return xp.where(is_kept, 1 / (1 - p) if p < 1 else 0, 0).astype(a.dtype)
+
+
+@Fused
+def dropout(x, *, p, key, start):
+    """`x`, each element 0 with probability `p` and else divided by `1 - p`; key and start say which (engine.draws)."""
+    return x * _dropout_factors(x, p=p, key=key, start=start)
+
+
+@Fused
+def attention(query, key, value, mask, *, causal, scale, dropout_p, dropout_key, start):
+    """`softmax(scale · query @ keyᵀ) @ value` where `mask` is True: (…, L, E), (…, S, E), (…, S, V), (…, L, S) or None -> (…, L, V).
+
+    `causal` also forbids key j > i to query i. A query that may attend to nothing gets zeros.
+    """
+    scores = matmul(query * scale, swapaxes(key, axis1=-1, axis2=-2))  # (…, L, E) @ (…, E, S) -> (…, L, S)
+    if causal:
+        ahead = _causal_mask(scores)
+        mask = ahead if mask is None else logical_and(mask, ahead)
+    weights = _softmax(scores) if mask is None else _masked_softmax(scores, mask)
+    if dropout_p:
+        weights = weights * _dropout_factors(weights, p=dropout_p, key=dropout_key, start=start)
+    return matmul(weights, value)  # (…, L, S) @ (…, S, V) -> (…, L, V)
+
+
+@Fused
+def packed_attention(packed, mask, *, heads, causal, scale, dropout_p, dropout_key, start):
+    """Self-attention of queries, keys and values that lie side by side: (B, L, 3·C), mask (B, h, L, L) or None -> (B, L, C)."""
+    batch, length, width = packed.shape
+    apart = reshape(packed, shape=(batch, length, 3, heads, width // (3 * heads)))
+    query, key, value = transpose(apart, axes=(2, 0, 3, 1, 4))  # each (B, h, L, C/h)
+    seen = attention.definition(
+        query, key, value, mask, causal=causal, scale=scale, dropout_p=dropout_p, dropout_key=dropout_key, start=start
+    )
+    return reshape(transpose(seen, axes=(0, 2, 1, 3)), shape=(batch, length, width // 3))  # (B, h, L, C/h) -> (B, L, C)

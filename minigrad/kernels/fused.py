@@ -1,0 +1,170 @@
+"""Fused operations: a definition made of ordinary ops, and kernels that compute the same faster.
+
+    gelu = Fused(definition)                                     # the spec: any function of ops
+    gelu.kernels["numba"] = Kernel(forward, backward, accepts)   # the speed
+
+A kernel's `forward(*inputs, **attributes)` returns the output and whatever its own `backward` wants kept (a mean, a
+mask); `backward(g, kept, needs, *inputs, **attributes)` returns one gradient for each input, None where `needs` says
+that nobody asks. Where no kernel fits the arrays the definition runs instead. It is also what is differentiated when a
+higher derivative is wanted: what a kernel keeps would be a constant there, and silently wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from ..engine.backend import Array, duplicate, is_array
+from ..engine.errors import MinigradError, explain
+from ..engine.graph import Node, sweep
+from ..engine.modes import enable_grad, local
+from ..engine.op import EXPLAINED, Composite, Op, _output, user_line
+from ..engine.plan import Signature
+from ..engine.tensor import Tensor, wrap
+from ..engine.writes import writes
+from .selection import candidates
+
+FUSED: dict[str, Fused] = {}
+Attributes = dict[str, Any]
+
+
+class Kernel(NamedTuple):
+    """One way to compute a fused op: `accepts(*inputs, **attributes)` says whether it can, for these arrays."""
+
+    forward: Callable[..., tuple[Array, Any]]
+    backward: Callable[..., Sequence[Array | None]]
+    accepts: Callable[..., bool]
+
+
+class Fused(Op):
+    """An operation with a definition and kernels; called like any op."""
+
+    def __init__(self, definition: Op | Composite | Callable[..., Any]):
+        function: Any = definition.forward if isinstance(definition, Op) else getattr(definition, "function", definition)
+        self.declare(function, Signature(function, skip=int(isinstance(definition, Op))))
+        self.definition = definition
+        self.kernels: dict[str, Kernel] = {}
+        self.fused_plans: dict[int, FusedPlan] = {}
+        FUSED[self.name] = self
+
+    def __call__(self, *args: Any, **attrs: Any) -> Any:
+        if len(args) != self.arity or attrs.keys() != self.attributes:
+            args, attrs = self._complete(args, attrs)
+        arrays: list[Any] = []
+        parents: list[Node | None] = []
+        mask, bit, tensors = 0, 1, False
+        for arg in args:
+            if isinstance(arg, Tensor):
+                tensors = True
+                arrays.append(arg.data)
+                parents.append(arg.node)
+                if arg.node is not None:
+                    mask |= bit
+            else:
+                arrays.append(arg)
+                parents.append(None)
+            bit += bit
+        kernel = self.kernel_for(arrays, attrs)
+        if kernel is None:
+            return self.define(args, attrs)
+        mode = local.mode
+        recorded = mask and mode.record
+        if recorded and writes.recorded:
+            self._check_fresh(arrays, parents)
+        try:
+            out, kept = kernel.forward(*arrays, **attrs)
+        except MinigradError:
+            raise
+        except EXPLAINED as error:
+            raise explain(self, arrays, attrs, mode.scope, error) from None
+        if mode.debug:
+            self._check_finite(out, mode.scope)
+        if not tensors:
+            return out
+        if not recorded:
+            return wrap(out)
+        if not all(isinstance(arg, Tensor) for arg in args):  # somebody else's arrays may change before the backward
+            arrays = [a if isinstance(x, Tensor) or not is_array(a) else duplicate(a) for a, x in zip(arrays, args)]
+        return wrap(out, self._node(out, arrays, parents, mask, kernel, kept, attrs))
+
+    def _node(
+        self, out: Array, arrays: list[Any], parents: Any, mask: int, kernel: Kernel, kept: Any, attrs: Attributes
+    ) -> Node:
+        plan: Any = self.fused_plans.get(mask)
+        if plan is None:
+            needs = tuple([bool(mask >> i & 1) for i in range(self.arity)])
+            plan = self.fused_plans[mask] = FusedPlan(self, needs)
+        mode = local.mode
+        node = Node(plan, parents, (*arrays, kernel, kept, attrs), attrs, out.shape, out.dtype, mode.scope)
+        if mode.debug:
+            node.line = user_line()
+        return node
+
+    def kernel_for(self, arrays: Sequence[Any], attrs: Attributes) -> Kernel | None:
+        """The first kernel, in the order of preference, for the place where all these arrays are; None if none fits."""
+        kind: Any = None
+        size = 0
+        for array in arrays:
+            if array is None:
+                continue
+            if kind is None:
+                kind = type(array)
+            elif type(array) is not kind:
+                return None
+            size = max(size, getattr(array, "size", 0))
+        for name in candidates(kind, size):
+            kernel = self.kernels.get(name)
+            if kernel is not None and kernel.accepts(*arrays, **attrs):
+                return kernel
+        return None
+
+    def _complete(self, args: Sequence[Any], attrs: Attributes) -> tuple[tuple[Any, ...], Attributes]:
+        inputs, attrs = self.signature.bind(self.name, args, attrs)
+        return tuple(inputs), {**self.signature.defaults, **attrs}
+
+    def define(self, args: Sequence[Any], attrs: Attributes) -> Any:
+        """Compute by the definition."""
+        if isinstance(self.definition, Op):
+            return self.definition.general(args, attrs)
+        return (self.definition.function if isinstance(self.definition, Composite) else self.definition)(*args, **attrs)
+
+
+class FusedPlan:
+    """How the gradient of a fused op is found, for one set of inputs that need one."""
+
+    picks = None
+    simple = False
+
+    def __init__(self, op: Fused, needs: tuple[bool, ...]):
+        self.op, self.needs = op, needs
+        self.names = [*op.signature.inputs, "kernel", "kept", "attrs"]
+        self.rules = [(-1, self.backward, tuple)]
+
+    def backward(self, g: Any, *saved: Any) -> Sequence[Any]:
+        """By the kernel that ran forward; on Tensors, which are to be differentiated again, by the definition."""
+        *inputs, kernel, kept, attrs = saved
+        if isinstance(g, Tensor):
+            return self._by_definition(g, inputs, attrs)
+        return kernel.backward(g, kept, self.needs, *inputs, **attrs)
+
+    def as_tensors(self, node: Node) -> list[Any]:
+        """The saved values, the inputs among them as Tensors tied to the nodes that made them."""
+        count = len(node.parents)
+        inputs = [wrap(v, p) if is_array(v) else v for v, p in zip(node.saved, node.parents)]
+        return [*inputs, *node.saved[count:]]
+
+    def _by_definition(self, g: Tensor, inputs: Sequence[Any], attrs: Attributes) -> list[Any]:
+        """Each input gets a node of its own, so that one that is given twice has two gradients."""
+        with enable_grad():
+            apart = [_output(x) if need else x for x, need in zip(inputs, self.needs)]
+            out = self.op.define(apart, attrs)
+        wanted = [x.node if need else None for x, need in zip(apart, self.needs)]
+        results = sweep([(out.node, g)], {node for node in wanted if node is not None}, create_graph=True, quiet=True)
+        return [None if node is None else results.get(node) for node in wanted]
+
+
+def fuse(definition: Op | Composite) -> Fused:
+    """Let calls of an op or of a function made of ops go through kernels from now on."""
+    fused = Fused(definition)
+    definition.fused = fused
+    return fused

@@ -1,0 +1,95 @@
+"""Every core busy: work that is divided among threads, each with a BLAS that keeps to its own.
+
+NumPy and compiled kernels let go of Python's lock while they compute, so threads compute side by side. A BLAS that
+started threads of its own inside each of ours would only be in the way; `threadpoolctl` tells it not to. Where BLAS
+cannot be told, nothing is divided, and its own threads do what they can.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, TypeVar
+
+from ..engine.errors import ArgumentError
+
+T = TypeVar("T")
+_pool: ThreadPoolExecutor | None = None
+_controller: Any = None
+_depth = 0  # of nested `single_blas`, of which only the outermost speaks to BLAS
+
+
+def cores() -> int:
+    """How many threads may be used: `MINIGRAD_THREADS`, or the cores that this process may run on."""
+    asked = os.environ.get("MINIGRAD_THREADS")
+    if asked is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if not asked.isdecimal() or int(asked) < 1:
+        raise ArgumentError("MINIGRAD_THREADS is a number of threads", "a whole number from 1", repr(asked))
+    return int(asked)
+
+
+def run_all(jobs: Sequence[Callable[[], T]]) -> list[T]:
+    """Run all jobs at once, the last one in this thread. If one fails, the others are waited for first."""
+    *others, own = jobs
+    futures: list[Future[T]] = [_workers(len(others)).submit(job) for job in others]
+    try:
+        last = own()
+    finally:
+        for future in futures:
+            future.exception()
+    return [*[future.result() for future in futures], last]
+
+
+def _workers(count: int) -> ThreadPoolExecutor:
+    global _pool
+    if _pool is None or _pool._max_workers < count:
+        _pool = ThreadPoolExecutor(count, thread_name_prefix="minigrad")
+    return _pool
+
+
+def _forget_pool() -> None:
+    """A forked process has none of its parent's threads."""
+    global _pool, _depth
+    _pool, _depth = None, 0
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_pool)
+
+
+def blas_obeys() -> bool:
+    """Whether BLAS can be told to keep to one thread; where not, one warning says so."""
+    global _controller
+    if _controller is None:
+        import threadpoolctl
+
+        _controller = threadpoolctl.ThreadpoolController().select(user_api="blas")
+        if not _controller.lib_controllers:
+            warnings.warn(
+                "NumPy's BLAS cannot be told how many threads to use: batches are not divided among threads",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+    return bool(_controller.lib_controllers)
+
+
+@contextmanager
+def single_blas() -> Iterator[None]:
+    """Inside, BLAS uses one thread."""
+    global _depth
+    limit: AbstractContextManager[Any] | None = None
+    if _depth == 0 and blas_obeys():
+        limit = _controller.limit(limits=1)
+    _depth += 1
+    try:
+        if limit is None:
+            yield
+        else:
+            with limit:
+                yield
+    finally:
+        _depth -= 1
