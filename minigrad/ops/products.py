@@ -13,13 +13,26 @@ from ..engine.op import composite, op
 from .reduction import sum as sum_
 from .shape import diagonal, reshape, transpose
 
+_HALF = np.dtype("float16")
+
 
 @op
 def matmul(xp, a, b):
     """The matrix product of the last two axes, with vectors and broadcasting as NumPy's `@`."""
     if b.ndim == 2 and a.ndim > 2 and a.size:  # one large product is faster than a stack of small ones
-        return (a.reshape(-1, a.shape[-1]) @ b).reshape(*a.shape[:-1], b.shape[1])
+        return _product(a.reshape(-1, a.shape[-1]), b).reshape(*a.shape[:-1], b.shape[1])
+    return _product(a, b)
+
+
+def _product(a, b):
+    """`a @ b`, through float32 if both are float16 on the CPU, for which there is no BLAS: 40 times faster, rounded once."""
+    if _is_half(a) and _is_half(b):
+        return (a.astype(np.float32) @ b.astype(np.float32)).astype(np.float16)
     return a @ b
+
+
+def _is_half(x):
+    return type(x) is np.ndarray and x.dtype == _HALF
 
 
 def _explain_matmul(a, b):
@@ -47,7 +60,7 @@ def _matmul_wrt_a(g, b, a_ndim):
     if a_ndim == 1:
         return matmul(b, g[..., None])[..., 0]  # (…, n, m) @ (…, m, 1) -> (…, n)
     if b.ndim == 2:
-        return g @ b.T if g.ndim == 2 else matmul(g, b.T)
+        return _product(g, b.T) if g.ndim == 2 else matmul(g, b.T)
     return matmul(g, b.swapaxes(-1, -2))
 
 
@@ -60,7 +73,7 @@ def _matmul_wrt_b(g, a, b_ndim):
         if a.ndim > 2:
             rows = math.prod(a.shape[:-1])
             a, g = a.reshape(rows, a.shape[-1]), g.reshape(rows, g.shape[-1])
-        return a.T @ g
+        return _product(a.T, g)
     return matmul(a.swapaxes(-1, -2), g)
 
 
@@ -122,6 +135,9 @@ tensordot.expects = "how many axes to sum over, or a pair of lists of axes"
 @op
 def _einsum(xp, *operands, subscripts):
     """An einsum in which no operand repeats a letter, and each letter is in the result or in another operand."""
+    if all(map(_is_half, operands)):
+        wide = [x.astype(np.float32) for x in operands]
+        return np.einsum(subscripts, *wide, optimize=True).astype(np.float16)
     return xp.einsum(subscripts, *operands, optimize=True)
 
 
