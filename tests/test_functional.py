@@ -63,6 +63,23 @@ def test_rms_norm_agrees_with_pytorch(eps):
     )
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: F.layer_norm(x, 4),
+        lambda x: F.rms_norm(x, 4),
+        lambda x: F.batch_norm(x, None, None, training=True),
+        lambda x: F.cosine_similarity(x, x[::-1]),
+    ],
+    ids=["layer_norm", "rms_norm", "batch_norm", "cosine_similarity"],
+)
+def test_whole_numbers_are_normalized_as_the_same_floats(function):
+    whole = np.arange(12).reshape(3, 4) ** 2
+    result = function(mg.tensor(whole))
+    np.testing.assert_array_equal(result.numpy(), function(mg.tensor(whole.astype("float64"))).numpy())
+    assert result.dtype == "float64"
+
+
 def test_norms_take_weight_and_bias_by_position_as_pytorch():
     x, weight, bias = mg.tensor(normal(2, 4)), mg.tensor(normal(4, seed=1)), mg.tensor(normal(4, seed=2))
     expected = (F.layer_norm(x, 4).numpy() * weight.numpy()) + bias.numpy()

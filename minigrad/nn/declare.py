@@ -59,6 +59,11 @@ def _register(body: Callable[..., Any], inputs: list[str]) -> None:
     composite(core)
 
 
+def as_constant(value: Any) -> Any:
+    """The same values, through which no gradient goes back."""
+    return value.detach() if isinstance(value, Tensor) else value
+
+
 def _as_tensor(value: Any) -> Any:
     return value if value is None or isinstance(value, Tensor) else tensor(value)
 

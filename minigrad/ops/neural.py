@@ -9,6 +9,15 @@ from .elementwise import elementwise, exp, floating, sigmoid
 from .reduction import sum as sum_
 
 
+def _wide(a):
+    """Floating, and float16 as float32: the sum of 70,000 ones is more than it can hold."""
+    return a.astype("float32") if a.dtype == "float16" else floating(a)
+
+
+def _like(result, a):
+    return result.astype("float16") if a.dtype == "float16" else result
+
+
 def _softmax_rule(g, out, axis):
     return out * (g - sum_(g * out, axis=axis, keepdims=True))
 
@@ -21,10 +30,10 @@ def softmax(xp, a, *, axis=-1):
     >>> mg.nn.functional.softmax(mg.tensor([0.0, 0.0, 0.0, 0.0]))
     tensor([0.25, 0.25, 0.25, 0.25])
     """
-    a = floating(a)
-    e = xp.exp(a - a.max(axis=axis, keepdims=True))
+    wide = _wide(a)
+    e = xp.exp(wide - wide.max(axis=axis, keepdims=True))
     e /= e.sum(axis=axis, keepdims=True)
-    return e
+    return _like(e, a)
 
 
 softmax.vjp(a=_softmax_rule)
@@ -33,9 +42,9 @@ softmax.vjp(a=_softmax_rule)
 @op
 def log_softmax(xp, a, *, axis=-1):
     """`log(softmax(a))` along an axis, `a - log(sum(exp(a)))`, exact also where the softmax underflows."""
-    a = floating(a)
-    low = a - a.max(axis=axis, keepdims=True)
-    return low - xp.log(xp.exp(low).sum(axis=axis, keepdims=True))
+    wide = _wide(a)
+    low = wide - wide.max(axis=axis, keepdims=True)
+    return _like(low - xp.log(xp.exp(low).sum(axis=axis, keepdims=True)), a)
 
 
 log_softmax.vjp(a=lambda g, out, axis: g - exp(out) * sum_(g, axis=axis, keepdims=True))
@@ -47,12 +56,12 @@ def _masked_softmax(xp, a, allowed, *, axis=-1):
 
     Outside the allowed elements `out` is 0, and so, by the very rule of the softmax, are the derivatives of any order.
     """
-    a = xp.where(allowed, a, -math.inf)
-    top = a.max(axis=axis, keepdims=True)
-    e = xp.exp(a - xp.where(top == -math.inf, 0, top))
+    wide = xp.where(allowed, _wide(a), -math.inf)
+    top = wide.max(axis=axis, keepdims=True)
+    e = xp.exp(wide - xp.where(top == -math.inf, 0, top))
     total = e.sum(axis=axis, keepdims=True)
     e /= xp.where(total == 0, 1, total)
-    return e
+    return _like(e, a)
 
 
 _masked_softmax.vjp(a=_softmax_rule)

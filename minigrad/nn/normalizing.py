@@ -1,0 +1,152 @@
+"""Functions that bring numbers to a common size: the norms of layers and batches, and vectors of length one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..engine.errors import ArgumentError, ShapeError, axis_problem, broadcast_problem
+from ..engine.modes import no_grad
+from ..engine.tensor import Tensor
+from ..ops.arithmetic import clip
+from ..ops.creation import astype
+from ..ops.elementwise import floating, rsqrt
+from ..ops.reduction import mean, norm
+from ..ops.reduction import sum as sum_
+from ..ops.shape import broadcast_to, reshape
+from .declare import TensorLike, as_constant, function
+
+__all__ = ["batch_norm", "cosine_similarity", "layer_norm", "rms_norm"]
+
+
+def _check_normalized(
+    name: str, input: Any, normalized_shape: int | Sequence[int], **parameters: Any
+) -> tuple[int, ...]:
+    """The last axes, those to be normalized, counted from the end; parameters must have their shape."""
+    sizes = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    if not sizes or input.shape[-len(sizes) :] != sizes:
+        raise ShapeError(
+            f"{name}: the input does not end in normalized_shape", f"(…, {', '.join(map(str, sizes))})", input.shape
+        )
+    for parameter, value in parameters.items():
+        if value is not None and value.shape != sizes:
+            raise ShapeError(f"{name}: the {parameter} does not fit", sizes, value.shape)
+    return tuple(range(-len(sizes), 0))
+
+
+def _scale_and_shift(x: Any, weight: Any, bias: Any) -> Any:
+    x = x if weight is None else x * weight
+    return x if bias is None else x + bias
+
+
+@function
+def layer_norm(
+    input: TensorLike,
+    normalized_shape: int | Sequence[int],
+    weight: TensorLike | None = None,
+    bias: TensorLike | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """`(x - mean) / sqrt(var + eps) * weight + bias`, with mean and variance over the last axes, those of `normalized_shape`."""
+    axes = _check_normalized("layer_norm", input, normalized_shape, weight=weight, bias=bias)
+    wide = _wide(input)
+    centred = wide - mean(wide, axis=axes, keepdims=True)
+    spread = mean(centred * centred, axis=axes, keepdims=True)
+    return _scale_and_shift(_like(centred * rsqrt(spread + eps), input), weight, bias)
+
+
+@function
+def rms_norm(
+    input: TensorLike, normalized_shape: int | Sequence[int], weight: TensorLike | None = None, eps: float | None = None
+) -> Tensor:
+    """`x / sqrt(mean(x²) + eps) * weight` over the last axes; eps is the rounding unit it is computed with unless given."""
+    axes = _check_normalized("rms_norm", input, normalized_shape, weight=weight)
+    wide = _wide(input)
+    eps = float(np.finfo(wide.dtype).eps) if eps is None else eps
+    return _scale_and_shift(_like(wide * rsqrt(mean(wide * wide, axis=axes, keepdims=True) + eps), input), weight, None)
+
+
+def _wide(x: Any) -> Any:
+    """float16 as float32, as PyTorch computes: the squares of a few hundreds overflow it. Whole numbers as float64."""
+    return astype(x, dtype="float32") if x.dtype == "float16" else floating(x)
+
+
+def _like(x: Any, model: Any) -> Any:
+    """float16 again where `_wide` made it float32."""
+    return astype(x, dtype="float16") if model.dtype == "float16" else x
+
+
+@function
+def batch_norm(
+    input: TensorLike,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: TensorLike | None = None,
+    bias: TensorLike | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """`(x - mean) / sqrt(var + eps) * weight + bias` for each channel, on axis 1: (batch, channels, …), (channels,) -> the same.
+
+    In training, mean and variance are the batch's own, and the running ones move towards them by `momentum`, in place
+    (the variance unbiased, as PyTorch's). Otherwise the running ones are used, as constants.
+    """
+    channels = _check_batch_norm(
+        input, training, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias
+    )
+    axes, shape = (0, *range(2, input.ndim)), (1, channels, *[1] * (input.ndim - 2))
+    wide = _wide(input)
+    if training:
+        centre = mean(wide, axis=axes, keepdims=True)
+        centred = wide - centre
+        spread = mean(centred * centred, axis=axes, keepdims=True)
+        count = input.size // channels
+        with no_grad():
+            _move(running_mean, centre, momentum)
+            _move(running_var, spread * (count / (count - 1)), momentum)
+    else:
+        centred = wide - reshape(as_constant(running_mean), shape=shape)
+        spread = reshape(as_constant(running_var), shape=shape)
+    weight, bias = (v if v is None else reshape(v, shape=shape) for v in (weight, bias))
+    return _scale_and_shift(_like(centred * rsqrt(spread + eps), input), weight, bias)
+
+
+def _check_batch_norm(input: Any, training: bool, **parameters: Any) -> int:
+    if input.ndim < 2:
+        raise ShapeError("batch_norm: the input has too few axes", "(batch, channels, …)", input.shape)
+    channels = input.shape[1]
+    for name, value in parameters.items():
+        if value is not None and value.shape != (channels,):
+            expected = f"{(channels,)}, one for each channel of input {input.shape}"
+            raise ShapeError(f"batch_norm: the {name} does not fit", expected, value.shape)
+    if training and input.size == channels:
+        raise ShapeError(
+            "batch_norm: in training each channel needs several values", got=input.shape, fix="use a larger batch"
+        )
+    if not training and (parameters["running_mean"] is None or parameters["running_var"] is None):
+        raise ArgumentError(
+            "batch_norm: outside training the running mean and variance are needed", fix="give both, or training=True"
+        )
+    return channels
+
+
+def _move(running: Any, value: Any, momentum: float) -> None:
+    """Move a running statistic towards a new value, in place."""
+    if running is not None:
+        running[...] = (1 - momentum) * running + momentum * reshape(value, shape=(-1,))
+
+
+@function
+def cosine_similarity(x1: TensorLike, x2: TensorLike, axis: int = 1, eps: float = 1e-8) -> Tensor:
+    """`x1 · x2 / (|x1| |x2|)` along an axis, each length at least `eps`; the two broadcast."""
+    if problem := broadcast_problem("cosine_similarity", [x1.shape, x2.shape]):
+        raise problem
+    shape = np.broadcast_shapes(x1.shape, x2.shape)
+    if wrong := axis_problem("cosine_similarity", axis, len(shape), shape):
+        raise wrong
+    wide = [broadcast_to(_wide(x), shape=shape) for x in (x1, x2)]
+    first, second = (x / clip(norm(x, axis=axis, keepdims=True), eps) for x in wide)
+    return _like(sum_(first * second, axis=axis), x1 if x1.dtype == x2.dtype else first)
