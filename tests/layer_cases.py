@@ -33,8 +33,18 @@ class Turned(nn.Module):
         self.rotary = nn.RotaryPositions(dim)
 
     def forward(self, x: mg.Tensor) -> mg.Tensor:
-        query, key = self.rotary.apply(x, x[..., ::-1], start=2)
+        query, key = self.rotary(x, x[..., ::-1], start=2)
         return query + key
+
+
+class OwnMemory(nn.Module):
+    """A decoder as a layer with one input, which is also the memory it looks at, in reverse."""
+
+    def __init__(self, decoder: nn.Decoder):
+        self.decoder = decoder
+
+    def forward(self, x: mg.Tensor) -> mg.Tensor:
+        return self.decoder(x, x[:, ::-1])
 
 
 def activation(name: str, *args: Any) -> Case:
@@ -104,6 +114,13 @@ CASES = {
     "SinusoidalPositions": Case(lambda: nn.SinusoidalPositions(5), None, (8, 3, 5)),
     "LearnedPositions": Case(lambda: nn.LearnedPositions(4, 5), None, (8, 3, 5)),
     "RotaryPositions": Case(lambda: Turned(4), None, (8, 3, 4)),
+    "MLP": Case(lambda: nn.MLP(4, 6), None, (8, 3, 4)),
+    "MLP of LLaMA": Case(lambda: nn.MLP(4, 3, "swiglu"), None, (8, 3, 4)),
+    "MultiHeadAttention": Case(lambda: nn.MultiHeadAttention(4, 2), None, (8, 3, 4)),
+    "TransformerBlock": Case(lambda: nn.TransformerBlock(4, 2, 5), None, (8, 3, 4)),
+    "TransformerBlock after Vaswani": Case(lambda: nn.TransformerBlock(4, 2, 5, norm_first=False), None, (8, 3, 4)),
+    "Encoder": Case(lambda: nn.Encoder(1, 4, 2, 5, causal=True), None, (8, 3, 4)),
+    "Decoder": Case(lambda: OwnMemory(nn.Decoder(1, 4, 2, 5)), None, (8, 3, 4)),
     "ReLU": activation("ReLU"),
     "LeakyReLU": activation("LeakyReLU", 0.2),
     "ELU": activation("ELU", 0.7),

@@ -258,6 +258,14 @@ def test_apply_calls_a_function_on_every_module():
     assert len(seen) == 9 and seen[0] == "Model"
 
 
+def test_no_layer_gives_a_method_of_every_module_another_meaning():
+    common = {name for name in vars(nn.Module) if not name.startswith("_")} - {"forward", "extra_repr", "couples_batch"}
+    layers = [thing for name in nn.__all__ if isinstance(thing := getattr(nn, name), type)]
+    for layer in layers:
+        if issubclass(layer, nn.Module):
+            assert all(getattr(layer, name) is getattr(nn.Module, name) for name in common), layer
+
+
 def test_a_model_passes_gradcheck_with_its_parameters():
     model = Model().to("float64").eval()
     result = gradcheck(model, mg.randn(2, 3, dtype="float64"))

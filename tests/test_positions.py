@@ -88,7 +88,7 @@ def turned(x: np.ndarray, start: int = 0) -> np.ndarray:
 def test_rotary_positions_turn_pairs_of_columns_as_complex_numbers(start: int, device: str):
     rng = np.random.default_rng(0)
     query, key = rng.standard_normal((2, 3, 5, 6)), rng.standard_normal((2, 1, 4, 6))
-    q, k = nn.RotaryPositions(6).apply(mg.tensor(query, device=device), mg.tensor(key, device=device), start=start)
+    q, k = nn.RotaryPositions(6)(mg.tensor(query, device=device), mg.tensor(key, device=device), start=start)
     assert q.device == k.device == device
     np.testing.assert_allclose(q.numpy(), turned(query, start), rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(k.numpy(), turned(key, start), rtol=1e-12, atol=1e-12)

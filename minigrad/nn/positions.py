@@ -137,11 +137,6 @@ class RotaryPositions(_Angles):
         """Query and key, whose first tokens stand at position `start`, both turned."""
         return self._turned(query, start), self._turned(key, start)
 
-    def apply(self, query: Any, key: Any, start: int = 0) -> tuple[Tensor, Tensor]:  # type: ignore[override]
-        """The same as calling the module."""
-        result: tuple[Tensor, Tensor] = self(query, key, start)
-        return result
-
     def _turned(self, input: Any, start: int) -> Tensor:
         x = _sequence(self, input, self.dim)
         rows, half = self._rows(start, x.shape[-2], x), self.dim // 2
