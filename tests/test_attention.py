@@ -15,6 +15,7 @@ from minigrad.engine.errors import ArgumentError, DtypeError, GradientError, Sha
 from minigrad.nn import KVCache, MultiHeadAttention, RotaryPositions, causal_mask, padding_mask, watch_attention
 
 B, L, S, C, H = 3, 5, 7, 8, 2
+EPS = float(np.finfo("float64").eps)
 OWN = {"none": None, "padding": padding_mask([5, 2, 3])}
 MEMORY = {"none": None, "padding": padding_mask([7, 2, 4])}
 POSITIONS: dict[str, Callable[[], Any]] = {"plain": lambda: None, "rotary": lambda: RotaryPositions(C // H)}
@@ -145,15 +146,47 @@ def test_what_stands_in_the_padding_does_not_matter(rotary: str) -> None:
         np.testing.assert_array_equal(after[row, :length], before[row, :length])
 
 
+def with_padding(made: MultiHeadAttention, x: np.ndarray, padding: np.ndarray, is_causal: bool) -> list[np.ndarray]:
+    """What attention makes of x followed by padding: output and gradient of x, of the weights, and all of the padding."""
+    whole = mg.tensor(np.concatenate([x, padding], axis=1), requires_grad=True)
+    length, size = x.shape[1], x.shape[1] + padding.shape[1]
+    mask = padding_mask([length] * len(x), size=size) if size > length else None
+    with watch_attention(made) as seen:
+        out = made(whole, mask=mask, is_causal=is_causal)[:, :length]
+    direction = np.random.default_rng(9).integers(1, 9, out.shape).astype("float64")
+    grads = mg.autograd.grad(out, [whole, *made.parameters()], mg.tensor(direction))
+    of_x, *of_parameters = [g.numpy() for g in grads]
+    weights = seen[""][0].numpy()[:, :, :length]  # (B, h, length, size)
+    assert not weights[..., length:].any() and not of_x[:, length:].any(), "padding has weight 0 and gradient 0"
+    return [weights[..., :length], out.numpy(), of_x[:, :length], *of_parameters]
+
+
 @pytest.mark.parametrize("is_causal", [False, True])
-def test_adding_padding_changes_nothing(is_causal: bool) -> None:
-    made, x, longer = attention(), normal(B, L, C), normal(B, L + 6, C, seed=1) * 100
-    longer[:, :L] = x
-    short = made(mg.tensor(x), is_causal=is_causal)
-    padded = made(mg.tensor(longer), mask=padding_mask([L] * B, size=L + 6), is_causal=is_causal)
-    np.testing.assert_allclose(
-        padded.numpy()[:, :L], short.numpy(), rtol=0, atol=1e-14
-    )  # sums of another length round otherwise
+@pytest.mark.parametrize("added", [1, 6, 32])
+def test_added_padding_has_no_weight_and_no_gradient_and_changes_nothing_but_the_order_of_sums(
+    is_causal: bool, added: int
+) -> None:
+    """BLAS and NumPy add up a longer row in another order: what can differ is the last bit of a sum, and does."""
+    made, x = attention(), normal(B, L, C)
+    plain = with_padding(made, x, np.zeros((B, 0, C)), is_causal)
+    padded = with_padding(made, x, normal(B, added, C, seed=1) * 100, is_causal)
+    for with_pads, without in zip(padded, plain):
+        np.testing.assert_allclose(with_pads, without, rtol=0, atol=8 * EPS * np.abs(without).max())
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_added_padding_changes_no_bit_where_no_sum_rounds(is_causal: bool) -> None:
+    """With whole numbers, and scores so far apart that every weight is 0 or 1, all sums are exact in any order."""
+    made, rng = attention(), np.random.default_rng(0)
+    with mg.no_grad():
+        for parameter in made.parameters():
+            parameter[...] = mg.tensor(rng.integers(-9, 10, parameter.shape).astype("float64"))
+        made.in_proj_weight[:C] *= 1000
+    x, padding = (rng.integers(-9, 10, (B, n, C)).astype("float64") for n in (L, 6))
+    plain, padded = (with_padding(made, x, pads, is_causal) for pads in (padding[:, :0], padding))
+    assert set(np.unique(plain[0])) == {0.0, 1.0}
+    for with_pads, without in zip(padded, plain):
+        np.testing.assert_array_equal(with_pads, without)
 
 
 def test_a_row_that_may_attend_to_nothing_is_finite_and_leaves_the_others_alone() -> None:
