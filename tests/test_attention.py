@@ -189,6 +189,15 @@ def test_added_padding_changes_no_bit_where_no_sum_rounds(is_causal: bool) -> No
         np.testing.assert_array_equal(with_pads, without)
 
 
+def test_lists_and_arrays_are_taken_as_tensors_are() -> None:
+    made, x, mask = attention("rotary"), normal(B, L, C), np.tri(L, dtype=bool)
+    expected = made(mg.tensor(x), mask=mg.tensor(mask), is_causal=True).numpy()
+    for allowed in (mask, mask.tolist()):
+        np.testing.assert_array_equal(made(x, mask=allowed, is_causal=True).numpy(), expected)
+    np.testing.assert_array_equal(made(x, x, x, is_causal=True).numpy(), expected)  # still seen to be its own
+    assert made(x.tolist()).shape == (B, L, C)
+
+
 def test_a_row_that_may_attend_to_nothing_is_finite_and_leaves_the_others_alone() -> None:
     made, x = attention(), mg.tensor(normal(B, L, C), requires_grad=True)
     out = made(x, mask=padding_mask([5, 0, 3]))
@@ -344,7 +353,8 @@ MISTAKES: dict[str, tuple[type[Exception], str, Callable[[], Any]]] = {
     "tokens without pad": (ShapeError, "with pad=", lambda: padding_mask([[1, 0]])),
     "lengths with pad": (ShapeError, "without", lambda: padding_mask([1, 2], 0)),
     "tokens with size": (ArgumentError, "lengths only", lambda: padding_mask([[1, 0]], 0, size=2)),
-    "length": (ArgumentError, "at most 2", lambda: padding_mask([3], size=2)),
+    "length": (ArgumentError, "0 to 2", lambda: padding_mask([3], size=2)),
+    "negative length": (ArgumentError, "0 to 2.*\n.*-1", lambda: padding_mask([2, -1])),
 }
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad.engine.errors import GradientError, NonFiniteError
+from minigrad.engine.errors import CallError, GradientError, NonFiniteError
 from minigrad.optim import clip_grad_norm_, clip_grad_value_
 
 RANDOM = np.random.default_rng(0)
@@ -135,6 +135,14 @@ def test_a_backward_that_needs_the_unclipped_gradient_is_refused(device: str) ->
 def test_a_negative_norm_is_refused(max_norm: float, norm_type: float) -> None:
     with pytest.raises(ValueError, match="cannot be negative"):
         clip_grad_norm_([], max_norm, norm_type)
+
+
+@pytest.mark.parametrize("clip", [clip_grad_norm_, clip_grad_value_])
+def test_a_model_or_numbers_in_the_place_of_parameters_are_refused(clip: Any) -> None:
+    with pytest.raises(CallError, match=r"(?s)clipping needs parameters.*Linear.*model\.parameters\(\)"):
+        clip(mg.nn.Linear(2, 2), 1.0)
+    with pytest.raises(CallError, match=r"(?s)clipping needs parameters.*Tensors"):
+        clip([1.0], 1.0)
 
 
 def test_a_negative_bound_is_refused() -> None:

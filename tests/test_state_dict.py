@@ -68,6 +68,12 @@ def test_without_strict_other_names_are_passed_over_and_told_but_shapes_must_fit
     assert "extra" not in str(caught.value)
 
 
+def test_what_is_no_state_dict_is_refused():
+    for wrong in (None, [("scale", 1.0)], Model()):
+        with pytest.raises(nn.StateError, match=f"Model: this is not a state dict\n.*\n.*{type(wrong).__name__}"):
+            Model().load_state_dict(wrong)
+
+
 def test_a_prefix_on_all_names_is_recognised():
     with pytest.raises(nn.StateError, match=r"fix: +take the prefix 'model\.' off the names"):
         Model().load_state_dict({f"model.{name}": value for name, value in values(Model()).items()})

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ..engine.convert import tensor
 from ..engine.errors import ArgumentError, DtypeError, GradientError, ShapeError
 from ..engine.modes import no_grad
 from ..engine.tensor import Tensor
@@ -17,6 +16,7 @@ from ..ops import FUNCTIONS
 from ..ops.creation import arange, empty, eye
 from . import functional as F
 from . import init
+from .declare import as_tensor
 from .layers import Linear, check_sizes, new_parameter
 from .module import Module
 
@@ -50,7 +50,7 @@ def padding_mask(given: Any, pad: int | None = None, *, size: int | None = None)
     >>> mg.nn.padding_mask([2, 1], size=3).tolist()
     [[[[True, True, False]]], [[[True, False, False]]]]
     """
-    x = given if isinstance(given, Tensor) else tensor(given)
+    x = as_tensor(given)
     if x.dtype.kind not in "iu" or x.ndim != (1 if pad is None else 2):
         expected = "whole numbers: token numbers (B, S) with pad=…, or lengths (B,) without"
         raise ShapeError("padding_mask: these are neither token numbers nor lengths", expected, f"{x.shape} {x.dtype}")
@@ -60,9 +60,11 @@ def padding_mask(given: Any, pad: int | None = None, *, size: int | None = None)
                 "padding_mask: token numbers have their size already", fix="give size with lengths only"
             )
         return (x != pad).reshape(x.shape[0], 1, 1, x.shape[1])
-    size = int(x.max()) if size is None else size
-    if x.size and int(x.max()) > size:
-        raise ArgumentError("padding_mask: a length is greater than the padded size", f"at most {size}", int(x.max()))
+    lengths = [int(n) for n in x.numpy()]
+    size = max(lengths, default=0) if size is None else size
+    for length in lengths:
+        if not 0 <= length <= size:
+            raise ArgumentError("padding_mask: this cannot be a length", f"0 to {size}, the padded size", length)
     return arange(size, device=x.device) < x.reshape(-1, 1, 1, 1)  # (S,) < (B, 1, 1, 1) -> (B, 1, 1, S)
 
 
@@ -192,6 +194,9 @@ class MultiHeadAttention(Module):
         key = query if key is None else key
         value = key if value is None else value
         is_own = key is query and value is query
+        tensors = {id(x): as_tensor(x) for x in (query, key, value)}  # what was one object stays one
+        query, key, value = (tensors[id(x)] for x in (query, key, value))
+        mask = as_tensor(mask)
         self._check(query, key, value, mask, is_own, is_causal)
         past = cache.length if cache is not None and is_own else 0
         queries, keys, values = self._heads(query, key, value, is_own, cache, past)

@@ -33,8 +33,8 @@ def function(body: F) -> F:
 
     @wraps(body)
     def call(*args: Any, **kwargs: Any) -> Any:
-        given = [_as_tensor(x) if is_one else x for x, is_one in zip(args, is_input)]
-        named = {name: _as_tensor(x) if name in inputs else x for name, x in kwargs.items()}
+        given = [as_tensor(x) if is_one else x for x, is_one in zip(args, is_input)]
+        named = {name: as_tensor(x) if name in inputs else x for name, x in kwargs.items()}
         try:
             return body(*given, *args[len(given) :], **named)
         except TypeError:
@@ -64,7 +64,8 @@ def as_constant(value: Any) -> Any:
     return value.detach() if isinstance(value, Tensor) else value
 
 
-def _as_tensor(value: Any) -> Any:
+def as_tensor(value: Any) -> Any:
+    """A Tensor or None as it is, anything else as a Tensor."""
     return value if value is None or isinstance(value, Tensor) else tensor(value)
 
 

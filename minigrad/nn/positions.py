@@ -11,6 +11,7 @@ from ..engine.errors import ArgumentError, IndexingError, ShapeError
 from ..engine.tensor import Tensor
 from ..ops import FUNCTIONS
 from . import init
+from .declare import as_tensor
 from .layers import check_sizes, new_parameter
 from .module import Module
 
@@ -61,7 +62,7 @@ class _Angles(Module):
 
 def _sequence(layer: Module, x: Any, dim: int) -> Tensor:
     """The input as a Tensor (…, T, dim), floating."""
-    x = x if isinstance(x, Tensor) else tensor(x)
+    x = as_tensor(x)
     if x.ndim < 2 or x.shape[-1] != dim or x.dtype.kind != "f":
         raise ShapeError(
             f"{type(layer).__name__}: the input does not fit", f"floating (…, T, {dim})", f"{x.shape} {x.dtype}"

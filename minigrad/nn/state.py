@@ -28,6 +28,9 @@ def fitted(
     model: str, own: Mapping[str, Tensor], state: Mapping[str, Any], strict: bool
 ) -> tuple[list[tuple[Tensor, Array]], IncompatibleKeys]:
     """Each tensor of a model with the array to be copied into it; a StateError that lists all that does not fit."""
+    if not isinstance(state, Mapping):
+        fix = "pass what state_dict() gave, or the tensors that mg.load read"
+        raise StateError(f"{model}: this is not a state dict", "names with their tensors", type(state).__name__, fix)
     paths: dict[int, list[str]] = {}
     for name, mine in own.items():
         paths.setdefault(id(mine), []).append(name)

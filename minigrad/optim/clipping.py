@@ -8,10 +8,11 @@ from collections.abc import Iterable
 import numpy as np
 
 from ..engine.backend import Array, backend_of, on_device_of
-from ..engine.errors import ArgumentError, NonFiniteError
+from ..engine.errors import ArgumentError, CallError, NonFiniteError, describe
 from ..engine.graph import nonfinite
 from ..engine.tensor import Tensor
 from ..engine.writes import writes
+from ..nn.module import Module
 
 __all__ = ["clip_grad_norm_", "clip_grad_value_"]
 
@@ -86,7 +87,12 @@ def clip_grad_value_(params: Tensor | Iterable[Tensor], clip_value: float) -> No
 
 def _gradients(params: Tensor | Iterable[Tensor]) -> list[Array]:
     """The gradients of those parameters that have one, each once."""
-    tensors = [params] if isinstance(params, Tensor) else params
+    if isinstance(params, Module):
+        raise CallError("clipping needs parameters", "Tensors", type(params).__name__, "pass model.parameters()")
+    tensors = [params] if isinstance(params, Tensor) else list(params)
+    for p in tensors:
+        if not isinstance(p, Tensor):
+            raise CallError("clipping needs parameters, whose gradients it changes", "Tensors", describe(p))
     nodes = {id(p.node): p.node for p in tensors if p.node is not None}
     return [node.grad for node in nodes.values() if node.grad is not None]
 
