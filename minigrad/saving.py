@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -83,7 +84,8 @@ def write_atomically(path: str | os.PathLike[str], content: bytes | bytearray | 
             os.chmod(temporary, os.stat(path).st_mode & 0o7777)
         os.replace(temporary, os.path.join(folder, name))
     except BaseException:
-        os.unlink(temporary)
+        with contextlib.suppress(FileNotFoundError):  # an interrupt may come just after the rename
+            os.unlink(temporary)
         raise
 
 

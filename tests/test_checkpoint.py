@@ -1,7 +1,9 @@
 """Checkpoints come back as they were; a file that is not exactly one of ours is refused, without code and without much memory."""
 
+import errno
 import json
 import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -71,6 +73,12 @@ def test_the_state_comes_back_to_the_last_bit(path):
     }
     write_checkpoint(path, {}, state)
     assert read_checkpoint(path).state == state
+
+
+def test_the_order_of_the_state_is_kept(path):
+    write_checkpoint(path, {}, {"b": {"z": 1, "a": 2}, "a": 3})
+    state = read_checkpoint(path).state
+    assert list(state) == ["b", "a"] and list(state["b"]) == ["z", "a"]
 
 
 def test_safetensors_itself_can_read_the_file(path):
@@ -225,6 +233,19 @@ def test_what_is_not_a_file_is_refused(tmp_path):
     if Path("/dev/zero").exists():
         with pytest.raises(CheckpointError, match="not a file"):
             read_checkpoint("/dev/zero")
+
+
+def test_a_disk_that_cannot_sync_folders_is_written_to_all_the_same(path, monkeypatch):
+    real = os.fsync
+
+    def picky(handle: int) -> None:
+        if stat.S_ISDIR(os.fstat(handle).st_mode):
+            raise OSError(errno.EINVAL, "Invalid argument")
+        real(handle)
+
+    monkeypatch.setattr(os, "fsync", picky)
+    write_checkpoint(path, {}, {"step": 1})
+    assert read_checkpoint(path).state == {"step": 1}
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(path, monkeypatch):

@@ -7,6 +7,7 @@ views into the bytes that were read, never larger than them.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -83,6 +84,9 @@ def sync_folder(folder: str | os.PathLike[str]) -> None:
         handle = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(handle)
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # as some network disks answer
+                raise
         finally:
             os.close(handle)
 
@@ -90,7 +94,7 @@ def sync_folder(folder: str | os.PathLike[str]) -> None:
 def _content(tensors: Mapping[str, Any], state: Mapping[str, Any]) -> bytearray:
     """The bytes of the file, of which there is one copy: the tensors are put where they belong one after the other."""
     try:
-        text = json.dumps(dict(state), sort_keys=True, separators=(",", ":"))
+        text = json.dumps(dict(state), separators=(",", ":"))
     except (TypeError, ValueError, RecursionError) as error:
         raise DtypeError(
             f"checkpoint: the state is not made of plain values: {error}", fix="numbers, strings, lists, dicts"
