@@ -10,6 +10,7 @@ from killing import finish, kill, kill_while_saving, outcome, start_training
 from places import in_memory
 
 from minigrad.train import find_checkpoint, read_checkpoint
+from minigrad.train.interrupt import Interrupts
 
 KILLS = 20
 OPTIMIZERS, SCHEDULES, SAMPLERS = list(training.OPTIMIZERS), list(training.SCHEDULES), list(training.SAMPLERS)
@@ -69,6 +70,34 @@ def test_a_second_interrupt_stops_at_once(place):
     _, errors = process.communicate(timeout=60)
     assert process.returncode != 0 and "KeyboardInterrupt" in errors
     finish(place / "stopped", ("sgd", "none", "list"))
+
+
+def test_an_interrupt_just_after_a_checkpoint_was_renamed_is_not_mistaken_for_a_full_disk(place, monkeypatch):
+    real = os.replace
+
+    def interrupted(source, target):
+        real(source, target)
+        raise KeyboardInterrupt
+
+    trainer = training.trainer(place / "run", *MIXTURES[0])
+    trainer.on("step", lambda t, info: monkeypatch.setattr(os, "replace", interrupted) if t.step == 8 else None)
+    with pytest.raises(KeyboardInterrupt):
+        trainer.train()
+    monkeypatch.undo()
+    training.trainer(place / "run", *MIXTURES[0]).train()
+    training.trainer(place / "whole", *MIXTURES[0]).train()
+    assert outcome(place / "run") == outcome(place / "whole")
+
+
+def test_a_process_that_was_started_to_ignore_interrupts_does(monkeypatch):
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with Interrupts() as interrupts:
+            signal.raise_signal(signal.SIGINT)
+            assert not interrupts.asked
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")

@@ -129,6 +129,35 @@ def test_a_file_in_the_way_is_explained(folder):
         Run(folder)
 
 
+@pytest.mark.parametrize("name", ["lock", "metrics.csv"])
+def test_a_folder_in_the_place_of_a_file_is_explained(folder, name):
+    (folder / name).mkdir(parents=True)
+    with pytest.raises(RunError, match=r"cannot be(.|\n)*fix: "):
+        Run(folder).go_back(1)
+
+
+DENIED = """
+import os, sys, minigrad.train as t
+os.setuid(65534)
+for use in (t.Run, t.find_checkpoint, lambda path: t.Trainer.resume(None, None, [1], None, out=path, max_steps=1)):
+    try:
+        use(sys.argv[1])
+    except t.RunError as error:
+        print("Permission denied" in str(error))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can become somebody else")
+def test_a_run_of_somebody_else_is_explained():
+    with in_memory() as place:
+        with Run(place) as run:
+            save(run, 1)
+        place.chmod(0o755)
+        (place / "checkpoints").chmod(0o700)
+        done = subprocess.run([sys.executable, "-c", DENIED, str(place)], capture_output=True, text=True)
+    assert done.stdout.splitlines() == ["True"] * 3, done.stderr
+
+
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can mount a small disk")
 def test_a_full_disk_leaves_the_old_checkpoint_and_the_pointer(folder):
     folder.mkdir()
@@ -189,6 +218,34 @@ def test_a_table_cut_off_in_the_middle_of_a_row_loses_that_row_only(folder, cut)
     complete = whole[:cut].decode().split("\n")[:-1]
     table.add({"step": 14, "loss": 2.0})
     assert path.read_text().splitlines() == [*(complete or ["step,loss"]), "14,2.0"]
+
+
+def test_a_table_that_a_spreadsheet_saved_is_taken_over(folder):
+    folder.mkdir()
+    path = folder / "t.csv"
+    path.write_bytes(b"\xef\xbb\xbfstep,loss\r\n1,0.25\r\n2,0.5\r\n")
+    table = Table(path)
+    table.go_back(1)
+    table.add({"step": 2, "loss": 0.125})
+    assert path.read_bytes() == b"step,loss\n1,0.25\n2,0.125\n"
+
+
+def test_a_file_that_is_no_table_is_put_aside_and_not_deleted(folder):
+    folder.mkdir()
+    (folder / "t.csv").write_text("my notes\n")
+    table = Table(folder / "t.csv")
+    table.go_back(5)
+    table.add({"step": 1, "loss": 0.5})
+    assert (folder / "t.csv.old").read_text() == "my notes\n"
+    assert (folder / "t.csv").read_text() == "step,loss\n1,0.5\n"
+
+
+def test_a_row_with_an_absurd_step_is_dropped(folder):
+    folder.mkdir()
+    (folder / "t.csv").write_text(f"step,loss\n1,0.5\n{'9' * 5000},0.5\n")
+    table = Table(folder / "t.csv")
+    table.go_back(5)
+    assert (folder / "t.csv").read_text() == "step,loss\n1,0.5\n"
 
 
 def test_a_column_that_would_break_the_table_is_refused(folder):

@@ -120,7 +120,7 @@ def trainer(folder: str | Path, optimizer: str, schedule: str, sampler: str, **c
         clip_norm=1.0,
         scaler=optim.MixedPrecision(model, made) if optimizer == "mixed" else None,
         samples=lambda model: f"a number: {mg.rand(1).item()}",
-        **{"max_steps": STEPS, "log_every": 2, "valid_every": 9, "save_every": 4, "progress": False, **changes},
+        **{"max_steps": STEPS, "log_every": 3, "valid_every": 7, "save_every": 4, "progress": False, **changes},
     )
 
 

@@ -25,7 +25,8 @@ class Interrupts:
         if threading.current_thread() is threading.main_thread():
             for name in _NAMES:
                 number = getattr(signal, name)
-                if signal.getsignal(number) is not None:  # None: something other than Python has set it
+                # None: something other than Python has set it. SIG_IGN: it was started so as not to hear, as by nohup.
+                if signal.getsignal(number) not in (None, signal.SIG_IGN):
                     self._previous[number] = signal.signal(number, self._take)
         return self
 

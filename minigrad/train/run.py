@@ -34,10 +34,22 @@ class RunError(MinigradError, RuntimeError):
     """A run directory is in use, taken, or cannot be used."""
 
 
+@contextlib.contextmanager
+def _explained(problem: str) -> Iterator[None]:
+    """Inside, what the system refuses is a RunError."""
+    try:
+        yield
+    except OSError as error:
+        raise RunError(
+            f"{problem}: {error.strerror}", fix="see to the disk and to its permissions, or choose another directory"
+        ) from error
+
+
 def checkpoints_of(folder: str | os.PathLike[str]) -> list[Path]:
     """The checkpoints of a run, oldest first."""
     inside = Path(folder) / "checkpoints"
-    names = [path for path in inside.iterdir() if _CHECKPOINT.fullmatch(path.name)] if inside.is_dir() else []
+    with _explained(f"{os.fspath(inside)!r} cannot be read"):
+        names = [path for path in inside.iterdir() if _CHECKPOINT.fullmatch(path.name)] if inside.is_dir() else []
     return sorted(names, key=step_of)
 
 
@@ -50,13 +62,13 @@ def step_of(path: Path) -> int:
 
 def holds_a_run(folder: str | os.PathLike[str]) -> bool:
     """Whether anything was trained into this directory."""
-    return bool(checkpoints_of(folder)) or (Path(folder) / "metrics.csv").exists()
+    return bool(checkpoints_of(folder)) or os.path.exists(Path(folder) / "metrics.csv")
 
 
 def find_checkpoint(path: str | os.PathLike[str], which: str = "latest") -> Path:
     """The file to read: `path` itself if it is one, or the `latest` or `best` checkpoint of a run directory."""
     folder = Path(path)
-    if folder.is_file():
+    if os.path.isfile(folder):
         return folder
     target = _pointed(folder, which)
     if target is None and which == "latest":
@@ -78,7 +90,7 @@ def _pointed(folder: Path, which: str) -> Path | None:
     except OSError:
         return None
     target = folder / "checkpoints" / name
-    return target if _CHECKPOINT.fullmatch(name) and target.is_file() else None
+    return target if _CHECKPOINT.fullmatch(name) and os.path.isfile(target) else None
 
 
 class Run:
@@ -86,11 +98,9 @@ class Run:
 
     def __init__(self, folder: str | os.PathLike[str]):
         self.folder = Path(folder)
-        try:
+        with _explained(f"{os.fspath(folder)!r} cannot be a run directory"):
             (self.folder / "checkpoints").mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise RunError(f"{os.fspath(folder)!r} cannot be a run directory: {error.strerror}") from None
-        self._lock: IO[bytes] | None = _locked(self.folder)
+            self._lock: IO[bytes] | None = _locked(self.folder)
         self._sweep()
         self.metrics = Table(self.folder / "metrics.csv")
         self.timing = Table(self.folder / "timing.csv")
@@ -176,11 +186,12 @@ class Run:
 
     def go_back(self, step: int, best_step: int | None = None) -> None:
         """Undo what was written after `step`, which the run goes on from, so that it is not there twice."""
-        for table in (self.metrics, self.timing):
-            table.go_back(step)
         best = self.folder / "checkpoints" / f"step-{best_step or 0:08d}.safetensors"
-        if best_step is not None and best.is_file() and _pointed(self.folder, "best") != best:
-            self.point("best", best)
+        with _explained(f"{os.fspath(self.folder)!r}  has tables that cannot be written"):
+            for table in (self.metrics, self.timing):
+                table.go_back(step)
+            if best_step is not None and best.is_file() and _pointed(self.folder, "best") != best:
+                self.point("best", best)
 
     def write_config(self, config: Mapping[str, Any]) -> None:
         """Put down what was asked for."""
@@ -189,13 +200,14 @@ class Run:
     def write_text(self, name: str, text: str) -> None:
         """Write a small file of the run whole, or not at all."""
         path = self.folder / name
-        path.parent.mkdir(exist_ok=True)
-        write_atomically(path, text.encode())
+        with _explained(f"{os.fspath(path)!r} cannot be written"):
+            path.parent.mkdir(exist_ok=True)
+            write_atomically(path, text.encode(errors="backslashreplace"))
 
 
 def _locked(folder: Path) -> IO[bytes]:
     """The open lock file; closing it, or dying, lets go of the lock."""
-    file = open(folder / "lock", "a+b")  # noqa: SIM115  (it stays open as long as the lock is held)
+    file = open(folder / "lock", "a+b", buffering=0)  # noqa: SIM115  (it stays open as long as the lock is held)
     try:
         _lock(file)
     except OSError as error:
@@ -209,9 +221,9 @@ def _locked(folder: Path) -> IO[bytes]:
                 fix="wait for it, stop it, or choose another directory",
             ) from None
         raise RunError(f"{os.fspath(folder)!r} cannot be locked: {error.strerror}", fix="use a local disk") from None
-    file.truncate(0)
-    file.write(f"process {os.getpid()}\n".encode())
-    file.flush()
+    with contextlib.suppress(OSError):  # a full disk can still be locked, only without telling by whom
+        file.truncate(0)
+        file.write(f"process {os.getpid()}\n".encode())
     return file
 
 

@@ -51,7 +51,7 @@ class Table:
 
     def _write(self, row: Row) -> None:
         new = [name for name in row if name not in self.columns]
-        if new:
+        if new or not self.path.exists():
             self._widen(new)
         line = ",".join(_cell(row.get(name)) for name in self.columns).encode() + b"\n"
         with open(self.path, "r+b", buffering=0) as file:
@@ -73,18 +73,20 @@ class Table:
         self.columns, self._size = columns, len(content)
 
     def _lines(self) -> list[str]:
-        """The whole lines of the file; a last one without its end was cut off by a crash."""
+        """The whole lines of the file, which a spreadsheet may have saved; a last one without its end was cut off by a crash."""
         try:
             content = self.path.read_bytes()
         except FileNotFoundError:
             return []
-        return content.decode("utf-8", "replace").split("\n")[:-1]
+        return content.decode("utf-8-sig", "replace").replace("\r\n", "\n").split("\n")[:-1]
 
     def go_back(self, step: int) -> None:
-        """Take over an existing file, without the rows that are later than `step`."""
+        """Take over an existing file, without the rows that are later than `step`; one that is no such table is put aside."""
         lines = self._lines()
         columns = lines[0].split(",") if lines else []
         if columns[:1] != ["step"]:
+            if lines:
+                os.replace(self.path, self.path.with_name(f"{self.path.name}.old"))
             self.path.unlink(missing_ok=True)
             return
         kept = [line for line in lines[1:] if line.count(",") == len(columns) - 1 and _is_until(line, step)]
@@ -93,9 +95,13 @@ class Table:
     def sync(self) -> None:
         """Make sure that what was written outlives a power cut."""
         self.flush()
-        if self._size and self.problem is None:
+        if not self._size or self.problem is not None:
+            return
+        try:
             with open(self.path, "rb+") as file:
                 os.fsync(file.fileno())
+        except OSError as error:
+            self.problem = error
 
 
 def _cell(value: float | int | None) -> str:
@@ -104,4 +110,4 @@ def _cell(value: float | int | None) -> str:
 
 def _is_until(line: str, step: int) -> bool:
     first = line.partition(",")[0]
-    return first.isdecimal() and int(first) <= step
+    return first.isdecimal() and len(first) < 20 and int(first) <= step
