@@ -1,32 +1,18 @@
-"""The Trainer: it trains, is exact on ragged batches, stops when it should, and tells what it does."""
+"""The Trainer: it trains, is exact on ragged batches, validates, and stops when it should."""
 
-import csv
-import io
 import math
-import os
-import random
 
 import numpy as np
 import pytest
 import train_to_be_killed as training
-from killing import outcome
 from places import in_memory
+from small_training import classify, line, rows_of, small
 
 import minigrad as mg
 from minigrad import nn, optim
-from minigrad.engine.errors import ArgumentError, CallError, CheckpointError, GradientError, NonFiniteError
+from minigrad.engine.errors import ArgumentError, CallError, GradientError
 from minigrad.nn import functional as F
-from minigrad.train import (
-    ArrayBatches,
-    ListBatches,
-    Progress,
-    RunError,
-    Trainer,
-    find_checkpoint,
-    read_checkpoint,
-    write_checkpoint,
-)
-from minigrad.train import state as state_module
+from minigrad.train import ArrayBatches, ListBatches, RunError, Trainer, find_checkpoint, read_checkpoint
 
 MIXTURE = ("adamw", "cosine", "sequences")
 
@@ -37,33 +23,9 @@ def folder():
         yield place / "run"
 
 
-def classify(model, batch):
-    x, y = (mg.tensor(part, device=next(model.parameters()).device) for part in batch)
-    return {"loss": (F.cross_entropy(model(x), y, reduction="sum"), len(batch[1]))}
-
-
 def accuracy(model, x, y):
     logits = model(mg.tensor(x, device=next(model.parameters()).device))
     return float((logits.numpy().argmax(axis=-1) == y).mean())
-
-
-def line(model, batch):
-    """A straight line through ragged batches: rows of x, and their sum as what is to be found."""
-    return {"loss": (((model(mg.tensor(batch)) - mg.tensor(batch.sum(axis=1, keepdims=True))) ** 2).sum(), len(batch))}
-
-
-def small(data=None, loss=line, lr=0.05, **options):
-    """A trainer of a straight line."""
-    mg.manual_seed(0)
-    model = nn.Linear(3, 1)
-    rows = np.random.default_rng(0).normal(size=(8, 3)).astype("float32")
-    sampler = ListBatches([rows[:4], rows[4:]], shuffle=False) if data is None else data
-    optimizer = options.pop("optimizer", optim.SGD)(model.parameters(), lr=lr)
-    return Trainer(model, loss, sampler, optimizer, **{"max_steps": 5, "progress": False, **options})
-
-
-def rows_of(folder):
-    return list(csv.DictReader(io.StringIO((folder / "metrics.csv").read_text())))
 
 
 def test_xor_is_learned(device):
@@ -213,6 +175,7 @@ def test_several_terms_without_units_cannot_be_accumulated():
         lambda m, b: {},
         lambda m, b: {"loss": m(mg.tensor(b)).sum()},
         lambda m, b: {"loss": (m(mg.tensor(b)), 4)},
+        lambda m, b: {1: (m(mg.tensor(b)).sum(), 4)},
         lambda m, b: {"loss": (m(mg.tensor(b)).sum(), 0.5)},
         lambda m, b: {"loss": (m(mg.tensor(b)).sum(), -1)},
     ],
@@ -325,211 +288,10 @@ def test_a_handler_may_stop_training():
         trainer.on("stepp", print)
 
 
-def test_training_goes_on_when_called_again(folder):
-    whole = small(out=folder / "whole", max_steps=9, log_every=1)
-    whole.train()
-    parts = small(out=folder / "parts", max_steps=9, log_every=1)
-    parts.on("step", lambda t, info: t.stop() if info["step"] == 4 else None)
-    assert parts.train().step == 4
-    parts._handlers["step"].clear()
-    assert parts.train().step == 9
-    assert (folder / "whole" / "metrics.csv").read_bytes() == (folder / "parts" / "metrics.csv").read_bytes()
-
-
 def test_a_directory_that_holds_a_run_is_not_overwritten(folder):
     small(out=folder).train()
     with pytest.raises(RunError, match="already holds a run(.|\n)*resume"):
         small(out=folder)
-
-
-def test_interrupted_at_every_step_and_resumed_it_is_the_same_run(folder):
-    """What the killed processes of test_resume.py show at random moments, shown at every step."""
-    mixture = ("mixed", "plateau", "pairs")
-    training.trainer(folder / "whole", *mixture, keep=1).train()
-    whole = outcome(folder / "whole")
-    while True:
-        trainer = training.trainer(folder / "parts", *mixture, keep=1)
-        trainer.on("step", lambda t, info: t.stop())
-        if trainer.step == training.STEPS:
-            trainer._close()
-            break
-        trainer.train()
-    assert outcome(folder / "parts") == whole
-
-
-def test_a_run_on_a_device_resumes_bit_for_bit(folder, device):
-    rng = np.random.default_rng(0)
-    data = (rng.normal(size=(20, 4)).astype("float32"), np.arange(20) % 3)
-
-    def trainer(out):
-        mg.manual_seed(0)
-        model = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.3), nn.Linear(8, 3)).to(device=device)
-        optimizer = optim.AdamW(model.parameters(), lr=0.01)
-        return Trainer.resume(
-            model, classify, ArrayBatches(data, 6), optimizer, out=out, max_steps=9, log_every=1, progress=False
-        )
-
-    whole, first = trainer(folder / "whole"), trainer(folder / "parts")
-    whole.train()
-    first.on("step", lambda t, info: t.stop() if info["step"] == 5 else None)
-    first.train()
-    second = trainer(folder / "parts")
-    second.train()
-    assert next(second.model.parameters()).device == device
-    for name, value in whole.model.state_dict().items():
-        np.testing.assert_array_equal(second.model.state_dict()[name].numpy(), value.numpy())
-    assert (folder / "whole" / "metrics.csv").read_bytes() == (folder / "parts" / "metrics.csv").read_bytes()
-
-
-FORGETFUL = {
-    "optimizer": lambda t, c: t.optimizer.load_state_dict(
-        type(t.optimizer)(t.optimizer.param_groups[0]["params"]).state_dict()
-    ),
-    "schedule": lambda t, c: t.schedule.load_state_dict({**t.schedule.state_dict(), "steps": 0}),
-    "data": lambda t, c: t.data.load_state_dict({**t.data.state_dict(), "index": 0, "epoch": 0}),
-    "random": lambda t, c: mg.manual_seed(0),
-    "python's random": lambda t, c: random.seed(0),
-    "numpy's random": lambda t, c: np.random.seed(0),  # noqa: NPY002
-    "window": lambda t, c: t.window.values.clear(),
-    "weights": lambda t, c: t.model.load_state_dict(training.Model().state_dict()),
-}
-
-
-@pytest.mark.parametrize("forgotten", FORGETFUL)
-def test_a_resume_that_forgot_something_would_be_noticed(folder, forgotten):
-    outcomes = []
-    for forget in (False, True):
-        place = folder / str(forget)
-        trainer = training.trainer(place, *MIXTURE)
-        trainer.on("step", lambda t, info: t.stop() if info["step"] == 17 else None)
-        trainer.train()
-        again = training.trainer(place, *MIXTURE)
-        if forget:
-            FORGETFUL[forgotten](again, None)
-        again.train()
-        outcomes.append(outcome(place)["metrics"])
-    assert outcomes[0] != outcomes[1]
-
-
-def test_other_versions_are_said_once_and_do_not_stop(folder, monkeypatch, capsys):
-    trainer = training.trainer(folder, *MIXTURE, max_steps=4)
-    trainer.train()
-    monkeypatch.setattr(state_module, "_thread_count", lambda: 77)
-    again = training.trainer(folder, *MIXTURE, max_steps=8, progress=True)
-    again.train()
-    said = capsys.readouterr().out
-    assert said.count("threads was") == 1 and "is 77" in said and again.step == 8
-
-
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        lambda tensors, state: state.update(step=-1),
-        lambda tensors, state: state.update(step="7"),
-        lambda tensors, state: state.pop("data"),
-        lambda tensors, state: state.update(data=[1]),
-        lambda tensors, state: state.update(optimizer={"kind": "AdamW", "groups": [{}], "steps": {}}),
-        lambda tensors, state: state.update(schedule={"kind": "Cosine", "steps": -5}),
-        lambda tensors, state: state["random"].update(minigrad={"cpu": {"bit_generator": "MT19937"}}),
-        lambda tensors, state: state["random"].update(python=[1, "x"]),
-        lambda tensors, state: state.update(window={"a": [1]}),
-        lambda tensors, state: state.update(best=[]),
-        lambda tensors, state: tensors.update({"model.length.bias": np.ones(5)}),
-        lambda tensors, state: tensors.pop("model.length.bias"),
-        lambda tensors, state: tensors.update({"random.python": np.ones((3, 3))}),
-        lambda tensors, state: tensors.update({"random.numpy": np.ones(2)}),
-        lambda tensors, state: tensors.update(tokenizer=np.ones(2, np.uint8)),
-    ],
-)
-def test_a_checkpoint_with_impossible_content_is_refused(folder, spoil):
-    trainer = training.trainer(folder, *MIXTURE, max_steps=4)
-    trainer.train()
-    path = find_checkpoint(folder)
-    found = read_checkpoint(path)
-    spoil(found.tensors, found.state)
-    write_checkpoint(path, found.tensors, found.state)
-    with pytest.raises(CheckpointError, match="does not fit this run"):
-        training.trainer(folder, *MIXTURE)
-
-
-def test_the_tokenizer_is_in_the_checkpoint(folder):
-    trainer = training.trainer(folder, *MIXTURE, max_steps=1)
-    trainer.train()
-    text = read_checkpoint(find_checkpoint(folder)).tensors["tokenizer"].tobytes().decode()
-    assert type(trainer.tokenizer).from_json(text) == trainer.tokenizer
-
-
-def bad_at(number, kind):
-    """A loss that goes wrong at one step."""
-    calls = []
-
-    def loss(model, batch):
-        if not mg.is_grad_enabled():
-            return line(model, batch)
-        calls.append(1)
-        out = model(mg.tensor(batch))
-        if len(calls) >= number:
-            return {"loss": ((out * 0).log().sum() if kind == "forward" else ((out * 0) ** 2 + 0.0).sqrt().sum(), 4)}
-        return line(model, batch)
-
-    return loss
-
-
-@pytest.mark.filterwarnings("ignore:divide by zero")
-@pytest.mark.parametrize(("kind", "op"), [("forward", "log"), ("backward", "sqrt")])
-def test_a_step_that_is_not_finite_stops_and_names_the_op_and_keeps_the_good_checkpoint(folder, kind, op):
-    trainer = small(out=folder, loss=bad_at(4, kind), save_every=1)
-    before = []
-    trainer.on("step", lambda t, info: before.append(t.model.weight.numpy().copy()))
-    with pytest.raises(NonFiniteError, match=f"step 4(.|\n)*{op}"):
-        trainer.train()
-    np.testing.assert_array_equal(trainer.model.weight.numpy(), before[-1])
-    assert read_checkpoint(find_checkpoint(folder)).state["step"] == 3
-
-
-def test_weights_that_are_not_finite_are_never_saved(folder):
-    trainer = small(out=folder, save_every=1, max_steps=4)
-
-    def spoil(t, info):
-        if info["step"] == 3:
-            with mg.no_grad():
-                t.model.weight[0, 0] = math.inf
-
-    trainer.on("step", spoil)
-    with pytest.raises(NonFiniteError, match="model.weight is not finite"):
-        trainer.train()
-    assert read_checkpoint(find_checkpoint(folder)).state["step"] == 2
-
-
-def test_a_disk_that_is_full_for_a_while_costs_nothing(folder, monkeypatch, capsys):
-    trainer = small(out=folder, save_every=1, log_every=1, max_steps=6, progress=True)
-    real = os.replace
-
-    def full(source, target):
-        raise OSError(28, "No space left on device")
-
-    def handler(t, info):
-        monkeypatch.setattr(os, "replace", full if info["step"] in (3, 4) else real)
-
-    trainer.on("step", handler)
-    trainer.train()
-    said = capsys.readouterr().out
-    assert "No space left" in said and "checkpoint of step 2 is intact" in said
-    assert read_checkpoint(find_checkpoint(folder)).state["step"] == 6
-    assert [row["step"] for row in rows_of(folder)] == list("123456")
-
-
-def test_a_last_save_that_fails_is_an_error(folder, monkeypatch):
-    trainer = small(out=folder, max_steps=2)
-
-    def full(source, target):
-        raise OSError(28, "No space left on device")
-
-    trainer.on("step", lambda t, info: monkeypatch.setattr(os, "replace", full))
-    with pytest.raises(CheckpointError, match="No space left"):
-        trainer.train()
-    monkeypatch.undo()
-    assert read_checkpoint(find_checkpoint(folder)).state["step"] == 0
 
 
 def test_mixed_precision_skips_and_recovers_inside_a_trainer():
@@ -550,6 +312,11 @@ def test_mixed_precision_skips_and_recovers_inside_a_trainer():
     [
         ({"max_steps": None}, "when is it enough"),
         ({"accumulate": 0}, "accumulate"),
+        ({"accumulate": None}, "accumulate"),
+        ({"max_minutes": math.nan}, "max_minutes"),
+        ({"max_minutes": math.inf}, "max_minutes"),
+        ({"clip_norm": -1.0}, "clip_norm"),
+        ({"config": {"out": object()}}, "config cannot be kept"),
         ({"keep": 0}, "keep"),
         ({"log_every": 2.5}, "log_every"),
         ({"patience": 2}, "patience needs validation"),
@@ -565,73 +332,51 @@ def test_settings_that_cannot_work_are_refused_at_once(options, match):
         small(**options)
 
 
+class Nothing:
+    """A sampler of no batches."""
+
+    def __iter__(self):
+        return iter(())
+
+    def state_dict(self):
+        return {}
+
+    def load_state_dict(self, state):
+        pass
+
+
 def test_data_that_gives_nothing_is_an_error_and_not_an_endless_loop():
-    class Nothing:
-        def __iter__(self):
-            return iter(())
-
-        def state_dict(self):
-            return {}
-
-        def load_state_dict(self, state):
-            pass
-
-    with pytest.raises(ArgumentError, match="no batches"):
+    with pytest.raises(ArgumentError, match="the data gives no batches"):
         small(Nothing()).train()
 
 
-class Screen(io.StringIO):
-    """A terminal, whose last line is what a person would see."""
-
-    def isatty(self):
-        return True
-
-    @property
-    def lines(self):
-        shown = []
-        for row in self.getvalue().split("\n"):
-            line = ""
-            for part in row.split("\r"):
-                line = part + line[len(part) :]
-            shown.append(line.rstrip())
-        return shown
+def test_validation_data_that_gives_nothing_is_an_error_and_not_a_loss_of_zero():
+    with pytest.raises(ArgumentError, match="validation data gives no batches"):
+        small(valid=Nothing()).train()
 
 
-def test_on_a_terminal_one_line_is_rewritten_and_text_stands_on_its_own(monkeypatch):
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("COLUMNS", "80")
-    now, screen = [0.0], Screen()
-    progress = Progress(screen, clock=lambda: now[0])
-    for step in range(1, 4):
-        now[0] += 1
-        progress.update(step, 3, lambda: f"loss {1 / step:.{6 - step}f}")  # noqa: B023
-    progress.say("a sample")
-    now[0] += 1
-    progress.update(3, 3, lambda: "x" * 200)
-    progress.close()
-    assert screen.lines == ["a sample", "step 3/3 | " + "x" * 68, ""]
+def test_training_data_may_be_validated_on_and_all_of_it_is():
+    rows = np.random.default_rng(1).normal(size=(9, 3)).astype("float32")
+    seen = {True: [], False: []}
+
+    def loss(model, batch):
+        seen[mg.is_grad_enabled()].append(len(batch))
+        return line(model, batch)
+
+    data = ListBatches([rows[:2], rows[2:5], rows[5:]], shuffle=False)
+    small(data, loss, valid=data, valid_every=1, max_steps=4).train()
+    assert seen == {True: [2, 3, 4, 2], False: [2, 3, 4] * 4}
 
 
-def test_a_log_gets_a_whole_line_every_few_seconds_and_nothing_rewritten():
-    now, log = [0.0], io.StringIO()
-    progress = Progress(log, clock=lambda: now[0])
-    for step in range(1, 101):
-        now[0] += 0.25
-        progress.update(step, None, lambda: "loss 1.0")
-    progress.close()
-    assert log.getvalue() == "step 1 | loss 1.0\nstep 41 | loss 1.0\nstep 81 | loss 1.0\n"
+def test_a_validation_that_fails_leaves_its_data_where_they_were():
+    rows = np.ones((4, 3), "float32")
+    valid = ListBatches([rows, rows, rows], shuffle=False)
 
+    def loss(model, batch):
+        if not mg.is_grad_enabled() and valid.index == 2:
+            raise ZeroDivisionError
+        return line(model, batch)
 
-def test_a_closed_output_does_not_stop_training():
-    log = io.StringIO()
-    progress = Progress(log)
-    log.close()
-    progress.update(1, 1, lambda: "loss")
-    progress.say("text")
-    assert not progress.shown
-
-
-def test_progress_tells_speed_loss_and_remaining_time(capsys):
-    small(progress=True, max_steps=3).train()
-    said = capsys.readouterr().out
-    assert "step 1/3 | loss " in said and "units/s | ETA " in said and "stopped at step 3 (max_steps)" in said
+    with pytest.raises(ZeroDivisionError):
+        small(loss=loss, valid=valid).train()
+    assert (valid.epoch, valid.index) == (0, 0)

@@ -6,7 +6,6 @@ step is Σ over terms of (all sums / all units), so ten batches give what one ba
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -19,7 +18,7 @@ from ..engine.tensor import Tensor
 from ..engine.writes import writes
 from .parallel import backward_shares, forward_all, on_every_core
 
-__all__ = ["Totals", "backward_all", "checked_terms", "mean_of"]
+__all__ = ["Totals", "backward_all", "checked_terms", "scale_gradients"]
 
 Terms = dict[str, tuple[Tensor, int]]
 
@@ -39,7 +38,7 @@ class Totals:
 
     def means(self) -> dict[str, float]:
         """`loss`, the sum of the terms' means, and where there are several terms each as `loss_NAME`."""
-        each = {name: mean_of(amount, units) for name, (amount, units) in self.values.items()}
+        each = {name: _mean(amount, units) for name, (amount, units) in self.values.items()}
         parts = {f"loss_{name}": value for name, value in each.items()} if len(each) > 1 else {}
         return {"loss": sum(each.values()), **parts}
 
@@ -49,7 +48,7 @@ class Totals:
         return int(next(iter(self.values.values()))[1]) if self.values else 0
 
 
-def mean_of(amount: float, units: int) -> float:
+def _mean(amount: float, units: int) -> float:
     """A term without units, such as a batch without a masked word, has nothing to say."""
     return amount / units if units else 0.0
 
@@ -62,7 +61,8 @@ def checked_terms(terms: Any) -> Terms:
     checked: Terms = {}
     for name, term in terms.items():
         if (
-            not isinstance(term, (tuple, list))
+            not isinstance(name, str)
+            or not isinstance(term, (tuple, list))
             or len(term) != 2
             or not isinstance(term[0], Tensor)
             or term[0].size != 1
@@ -187,8 +187,3 @@ def scale_gradients(params: Iterable[Tensor], factor: float) -> None:
             with on_device_of(g), np.errstate(all="ignore"):
                 g *= factor
             writes.mark(g)
-
-
-def all_finite(values: Iterable[float]) -> bool:
-    """Whether none of the numbers is NaN or infinite."""
-    return all(math.isfinite(value) for value in values)

@@ -90,7 +90,7 @@ class Progress:
         except UnicodeEncodeError:
             with contextlib.suppress(OSError, ValueError):
                 stream.write(text.encode("ascii", "backslashreplace").decode())
-        except (OSError, ValueError):
+        except (OSError, ValueError, AttributeError):  # the last: sys.stdout is None where there is no console
             self.shown = False
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
+import math
 from typing import TYPE_CHECKING, Any
 
 from ..engine.errors import ArgumentError
@@ -11,7 +14,7 @@ from .lists import ListBatches
 if TYPE_CHECKING:
     from .trainer import Trainer
 
-__all__ = ["as_sampler", "check_settings", "settings_of"]
+__all__ = ["as_sampler", "check_settings", "plain_config", "settings_of"]
 
 _COUNTS = ("accumulate", "log_every", "max_steps", "valid_every", "save_every", "keep", "patience")
 _KINDS = ("model", "optimizer", "schedule", "data")
@@ -28,8 +31,13 @@ def check_settings(trainer: Trainer) -> None:
     """Refuse what cannot work."""
     for name in _COUNTS:
         value = getattr(trainer, name)
-        if value is not None and (type(value) is not int or value < 1):
+        absent = value is None and name != "accumulate"
+        if not absent and (type(value) is not int or value < 1):
             raise ArgumentError(f"Trainer: {name} cannot be used", "a whole number from 1", repr(value))
+    for name in ("max_minutes", "clip_norm"):
+        value = getattr(trainer, name)
+        if value is not None and not (isinstance(value, (int, float)) and 0 < value < math.inf):
+            raise ArgumentError(f"Trainer: {name} cannot be used", "a number above 0", repr(value))
     if trainer.max_steps is None and trainer.max_minutes is None and trainer.patience is None:
         raise ArgumentError("Trainer: when is it enough?", "max_steps, max_minutes or patience", "none of them")
     if trainer.valid is None:
@@ -44,6 +52,17 @@ def check_settings(trainer: Trainer) -> None:
         raise ArgumentError("Trainer: the schedule is of another optimiser", fix="make it with this one")
     if trainer.scaler is not None and trainer.scaler.optimizer is not trainer.optimizer:
         raise ArgumentError("Trainer: the scaler is of another optimiser", fix="pass the optimiser it was made with")
+
+
+def plain_config(config: Any) -> dict[str, Any]:
+    """The config as a checkpoint gives it back, in which a tuple is a list, so that the two can be compared."""
+    values = dataclasses.asdict(config) if dataclasses.is_dataclass(config) else dict(config or {})  # type: ignore[arg-type]
+    try:
+        return dict(json.loads(json.dumps(values)))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ArgumentError(
+            "Trainer: config cannot be kept in a checkpoint", "numbers, strings, lists and dicts", str(error)
+        ) from None
 
 
 def as_sampler(name: str, data: Any, seed: int) -> Any:

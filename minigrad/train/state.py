@@ -21,7 +21,7 @@ from .gradients import Totals
 if TYPE_CHECKING:
     from .trainer import Trainer
 
-__all__ = ["collect", "differences", "model_tensors", "restore", "versions"]
+__all__ = ["collect", "differences", "not_finite", "restore", "versions"]
 
 _THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
@@ -57,7 +57,7 @@ def collect(trainer: Trainer) -> tuple[dict[str, Any], dict[str, Any]]:
     kept = keeper.state_dict()
     python_version, python_words, python_gauss = random.getstate()
     _, numpy_words, numpy_place, has_gauss, gauss = np.random.get_state()  # noqa: NPY002  (the user's own draws may be from it)
-    tensors: dict[str, Any] = {f"model.{name}": value for name, value in model_tensors(trainer.model).items()}
+    tensors: dict[str, Any] = {f"model.{name}": value for name, value in _model_tensors(trainer.model).items()}
     tensors |= {f"optimizer.{name}": value for name, value in kept["arrays"].items()}
     tensors["random.python"] = np.array(python_words, np.uint32)
     tensors["random.numpy"] = np.array(numpy_words, np.uint32)
@@ -84,7 +84,7 @@ def collect(trainer: Trainer) -> tuple[dict[str, Any], dict[str, Any]]:
     return tensors, state
 
 
-def model_tensors(model: Any) -> dict[str, Tensor]:
+def _model_tensors(model: Any) -> dict[str, Tensor]:
     """The state dict of a model, in which a tied tensor comes once."""
     seen: set[int] = set()
     found = {}
@@ -98,7 +98,7 @@ def model_tensors(model: Any) -> dict[str, Tensor]:
 def not_finite(tensors: Mapping[str, Any]) -> list[str]:
     """The names of tensors that hold NaN or infinity."""
     arrays = {name: value.data if isinstance(value, Tensor) else value for name, value in tensors.items()}
-    return [name for name, array in arrays.items() if array.dtype.kind == "f" and nonfinite(array)]
+    return [name for name, array in arrays.items() if nonfinite(array)]
 
 
 def restore(trainer: Trainer, checkpoint: Checkpoint, say: Callable[[str], None]) -> None:
@@ -128,9 +128,9 @@ def _restore(trainer: Trainer, checkpoint: Checkpoint, say: Callable[[str], None
     trainer.window = Totals(state["window"])
     trainer.seconds = float(state["seconds"])
     _restore_random(state["random"], tensors, say)
-    tokenizer = trainer.tokenizer
-    if tokenizer is not None and tensors["tokenizer"].tobytes() != tokenizer.to_json().encode():
-        raise ValueError("it was trained with another tokenizer")
+    saved = tensors["tokenizer"].tobytes() if "tokenizer" in tensors else None
+    if saved != (None if trainer.tokenizer is None else trainer.tokenizer.to_json().encode()):
+        raise ValueError("it was trained with another tokenizer, or one of the two has none")
 
 
 def _restore_random(saved: Mapping[str, Any], tensors: Mapping[str, np.ndarray], say: Callable[[str], None]) -> None:

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from ..engine.backend import random_state, restore_random_state
-from ..engine.errors import CallError, NonFiniteError
+from ..engine.errors import ArgumentError, CallError, NonFiniteError
 from ..engine.modes import debug, no_grad
 from ..engine.tensor import Tensor
 from ..optim import MixedPrecision, Optimizer, clip_grad_norm_
 from ..optim.clipping import clip_factor, grad_norm
 from .gradients import Totals, backward_all, checked_terms, scale_gradients
 
-__all__ = ["StepOutcome", "Stepper", "evaluate"]
+__all__ = ["StepOutcome", "Stepper", "evaluate", "undisturbed"]
 
 SMALLEST_SCALE = 2.0**-24  # of a mixed-precision loss: what overflows even so is not finite at all
 
@@ -71,9 +71,8 @@ class Stepper:
         keeper = self.scaler or self.optimizer
         keeper.zero_grad()
         backward = self.scaler.backward if self.scaler is not None else Tensor.backward
-        with (
-            np.errstate(all="ignore") if self.scaler else nullcontext()
-        ):  # it deals with overflow, and need not be warned
+        quiet = np.errstate(all="ignore") if self.scaler else nullcontext()  # a scaler deals with overflow itself
+        with quiet:
             totals, factor = backward_all(self.loss, self.called, batches, backward, self.threads)
         if self.scaler is not None:
             self.scaler.unscale()
@@ -120,9 +119,15 @@ def evaluate(called: Any, loss: Callable[[Any, Any], Any], valid: Any) -> dict[s
         return _named_numbers(valid(called))
     place = valid.state_dict()
     totals = Totals()
-    for batch in valid:
-        totals.add(checked_terms(loss(called, batch)))
-    valid.load_state_dict(place)
+    try:
+        if hasattr(valid, "restart"):  # it may be the training data itself, and in the middle of an epoch
+            valid.restart()
+        for batch in valid:
+            totals.add(checked_terms(loss(called, batch)))
+    finally:
+        valid.load_state_dict(place)
+    if not totals.values:
+        raise ArgumentError("Trainer: the validation data gives no batches", "at least one batch in each epoch")
     return totals.means()
 
 

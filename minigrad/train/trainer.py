@@ -17,7 +17,7 @@ from .gradients import Totals
 from .interrupt import Interrupts
 from .progress import Progress, duration
 from .run import Run, RunError, holds_a_run
-from .settings import as_sampler, check_settings, settings_of
+from .settings import as_sampler, check_settings, plain_config, settings_of
 from .state import collect, differences, not_finite, restore, versions
 from .steps import StepOutcome, Stepper, evaluate, undisturbed
 
@@ -81,7 +81,7 @@ class Trainer:
         self.data = as_sampler("data", data, seed or 0)
         self.valid = valid if valid is None or callable(valid) else as_sampler("valid", valid, seed or 0)
         self.schedule, self.tokenizer, self.scaler, self.samples = schedule, tokenizer, scaler, samples
-        self.config = dataclasses.asdict(config) if dataclasses.is_dataclass(config) else dict(config or {})  # type: ignore[arg-type]
+        self.config = plain_config(config)
         self.seed, self.max_steps, self.max_minutes = seed, max_steps, max_minutes
         self.accumulate, self.clip_norm, self.log_every = accumulate, clip_norm, log_every
         self.valid_every, self.save_every, self.keep = valid_every, save_every, keep
@@ -100,6 +100,7 @@ class Trainer:
         self._reason: str | None = None
         self._run: Run | None = None
         self._saved_step: int | None = None  # None: nothing yet, the run has not begun
+        self._unbounded: list[str] = []  # tensors that held NaN or infinity when it began, as a mask may
         self._lr = 0.0
         if self.out is not None and not _resuming and holds_a_run(self.out):
             raise _taken(self.out)
@@ -136,10 +137,10 @@ class Trainer:
     def train(self) -> TrainResult:
         """Train until it is enough: `max_steps`, `max_minutes`, `patience`, Ctrl-C or `stop()`."""
         self._reason = None
-        self._open()
-        if not any(module.training for module in self.model.modules()):
-            self.model.train()
         try:
+            self._open()
+            if not any(module.training for module in self.model.modules()):
+                self.model.train()
             with Interrupts() as interrupts:
                 self._loop(interrupts)
         finally:
@@ -223,12 +224,18 @@ class Trainer:
         told = ", ".join(f"{name} {value:.4f}" for name, value in values.items())
         self.progress.say(f"step {self.step:,} | valid: {told}")
         if shown is not None:
-            text = shown if isinstance(shown, str) else "\n".join(map(str, shown))
-            self.progress.say(text)
-            if self._run is not None:
-                self._run.write_text(f"samples/step-{self.step:08d}.txt", text + "\n")
+            self._show(shown if isinstance(shown, str) else "\n".join(map(str, shown)))
         self._emit("valid", {"step": self.step, **values})
         return values
+
+    def _show(self, samples: str) -> None:
+        self.progress.say(samples)
+        if self._run is None:
+            return
+        try:
+            self._run.write_text(f"samples/step-{self.step:08d}.txt", samples + "\n")
+        except RunError as error:
+            self.progress.say(f"{error}\n  training goes on without these samples")
 
     def _judge(self, validation: Mapping[str, float]) -> bool:
         """Whether this validation is the best so far; a NaN never is."""
@@ -272,6 +279,9 @@ class Trainer:
         self.seconds = self._clock.total()
         tensors, state = collect(self)
         bad = not_finite(tensors)
+        if self._saved_step is None:
+            self._unbounded = bad
+        bad = [name for name in bad if name not in self._unbounded]
         if bad:
             raise NonFiniteError(
                 f"step {self.step}: {bad[0]} is not finite, and was not saved",
@@ -296,7 +306,6 @@ class Trainer:
         if self.out is not None and self._run is None:
             self._run = Run(self.out)
             if self._saved_step is None and holds_a_run(self.out):
-                self._close()
                 raise _taken(self.out)
             if self._saved_step is not None:
                 self._run.go_back(self.step)
@@ -320,7 +329,7 @@ class Trainer:
             self._run.go_back(-1)
             return
         restore(self, checkpoint, self.progress.say)
-        self._saved_step = self.step
+        self._saved_step, self._unbounded = self.step, not_finite(checkpoint.tensors)
         self._run.go_back(self.step, self.best_step)
         changed = differences(checkpoint.state.get("versions"))
         if changed:

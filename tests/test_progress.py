@@ -1,0 +1,69 @@
+"""What training shows, in a terminal, in a log, and where nobody can look."""
+
+import io
+
+from small_training import small
+
+from minigrad.train import Progress
+
+
+class Screen(io.StringIO):
+    """A terminal, whose last line is what a person would see."""
+
+    def isatty(self):
+        return True
+
+    @property
+    def lines(self):
+        shown = []
+        for row in self.getvalue().split("\n"):
+            line = ""
+            for part in row.split("\r"):
+                line = part + line[len(part) :]
+            shown.append(line.rstrip())
+        return shown
+
+
+def test_on_a_terminal_one_line_is_rewritten_and_text_stands_on_its_own(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "80")
+    now, screen = [0.0], Screen()
+    progress = Progress(screen, clock=lambda: now[0])
+    for step in range(1, 4):
+        now[0] += 1
+        progress.update(step, 3, lambda: f"loss {1 / step:.{6 - step}f}")  # noqa: B023
+    progress.say("a sample")
+    now[0] += 1
+    progress.update(3, 3, lambda: "x" * 200)
+    progress.close()
+    assert screen.lines == ["a sample", "step 3/3 | " + "x" * 68, ""]
+
+
+def test_a_log_gets_a_whole_line_every_few_seconds_and_nothing_rewritten():
+    now, log = [0.0], io.StringIO()
+    progress = Progress(log, clock=lambda: now[0])
+    for step in range(1, 101):
+        now[0] += 0.25
+        progress.update(step, None, lambda: "loss 1.0")
+    progress.close()
+    assert log.getvalue() == "step 1 | loss 1.0\nstep 41 | loss 1.0\nstep 81 | loss 1.0\n"
+
+
+def test_a_closed_output_does_not_stop_training():
+    log = io.StringIO()
+    progress = Progress(log)
+    log.close()
+    progress.update(1, 1, lambda: "loss")
+    progress.say("text")
+    assert not progress.shown
+
+
+def test_where_there_is_no_console_training_is_silent(monkeypatch):
+    monkeypatch.setattr("sys.stdout", None)
+    assert small(progress=True).train().step == 5
+
+
+def test_progress_tells_speed_loss_and_remaining_time(capsys):
+    small(progress=True, max_steps=3).train()
+    said = capsys.readouterr().out
+    assert "step 1/3 | loss " in said and "units/s | ETA " in said and "stopped at step 3 (max_steps)" in said
