@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+OPTIMIZERS = ["SGD", "SGD with momentum", "RMSprop", "Adam", "AdamW", "LAMB"]
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -57,3 +60,59 @@ def test_a_library_that_is_not_installed_is_named_and_left_out() -> None:
         timeout=60,
     )
     assert json.loads(done.stdout) == {"missing": "No module named 'library_that_does_not_exist'"}
+
+
+def result_of(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    """The JSON object that a benchmark prints last."""
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert {"cpu", "cores", "python", "blas", "versions"} <= result["machine"].keys()
+    return result
+
+
+def test_optim_times_every_optimiser_and_takes_the_steps_that_pytorch_takes() -> None:
+    pytest.importorskip("torch", reason="PyTorch, which it compares with, is not installed")
+    result = result_of(run("benchmarks.optim", "--quick", "--json", "--size", "small"))
+    measured = result["steps"]["small"]
+    assert result["benchmark"] == "optim" and list(measured) == OPTIMIZERS
+    for name, one in measured.items():
+        assert one["same_weights"] and not one["missing"]
+        assert ("PyTorch" in one["peers"]) == ("PyTorch" in one["ratios"]) == (name != "LAMB")
+        assert all(0 < times["minimum"] <= times["median"] for times in one["peers"].values())
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL")
+def test_kill_soak_kills_and_finds_nothing_wrong(tmp_path: Path) -> None:
+    state = str(tmp_path / "state.json")
+    result = result_of(run("benchmarks.kill_soak", "--quick", "--json", "--training", "1", "--state", state))
+    assert result["benchmark"] == "kill_soak" and result["failures"] == []
+    assert 1 <= result["done"]["training"] <= 3 and result["done"]["saving"] == 20
+    assert result["mixtures"] == 7 * 8 * 6
+
+
+def test_fuzz_checkpoints_finds_nothing_wrong_and_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    command = ["benchmarks.fuzz_checkpoints", "--quick", "--json", "--state", str(tmp_path / "state.json"), "--cases"]
+    for goal in (5_000, 10_000):
+        done = run(*command, str(goal))
+        result = result_of(done)
+        assert (result["benchmark"], result["done"], result["failures"]) == ("fuzz_checkpoints", {"cases": goal}, [])
+    assert "spoilt files: 5,000 of 10,000" in done.stderr and "spoilt files: 0" not in done.stderr
+
+
+def test_a_soak_that_fails_says_what_failed_goes_on_and_remembers(tmp_path: Path) -> None:
+    code = """
+import sys
+from benchmarks.soak import Soak
+def piece(number):
+    assert number != 1, "the second one"
+    return 1
+soak = Soak("example", None, {"pieces": 3}, {"pieces": 3})
+soak.run("pieces", piece, "pieces")
+sys.exit(soak.report())
+"""
+    for _ in range(2):
+        command = [sys.executable, "-c", code, "--json", "--state", str(tmp_path / "state.json")]
+        done = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, timeout=60)
+        result = json.loads(done.stdout.splitlines()[-1])
+        assert done.returncode == 1 and result["done"] == {"pieces": 3}
+        assert result["failures"] == ["pieces 1: AssertionError: the second one"]
