@@ -129,6 +129,16 @@ def test_a_file_in_the_way_is_explained(folder):
         Run(folder)
 
 
+def test_a_run_stays_where_it_is_when_the_working_directory_changes(folder, monkeypatch):
+    (folder / "elsewhere").mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    with Run("run") as run:
+        monkeypatch.chdir("elsewhere")
+        save(run, 1)
+        run.metrics.add({"step": 1})
+    assert steps(folder / "run") == [1] and (folder / "run" / "metrics.csv").exists()
+
+
 @pytest.mark.parametrize("name", ["lock", "metrics.csv"])
 def test_a_folder_in_the_place_of_a_file_is_explained(folder, name):
     (folder / name).mkdir(parents=True)

@@ -182,6 +182,23 @@ def test_a_step_that_is_not_finite_stops_and_names_the_op_and_keeps_the_good_che
     assert read_checkpoint(find_checkpoint(folder)).state["step"] == 3
 
 
+@pytest.mark.parametrize(("of", "step"), [(-1.0, 1), (0.0, 41)])
+def test_mixed_precision_stops_at_a_loss_that_no_scale_makes_finite(of, step):
+    """log(-1) is NaN with a gradient that looks good; that of log(0) might have overflowed, until the scale is smallest."""
+    model = nn.Linear(3, 1)
+    optimizer = optim.SGD(model.parameters(), lr=0.05)
+
+    def loss(model, batch):
+        return {"loss": ((model(mg.tensor(batch)) * 0 + of).log().sum(), 4)}
+
+    scaler = optim.MixedPrecision(model, optimizer)
+    trainer = Trainer(
+        model, loss, [np.ones((4, 3), "float32")], optimizer, scaler=scaler, max_steps=100, progress=False
+    )
+    with pytest.raises(NonFiniteError, match=f"step {step}:(.|\n)*log"):
+        trainer.train()
+
+
 def test_weights_that_are_not_finite_are_never_saved(folder):
     trainer = small(out=folder, save_every=1, max_steps=4)
 

@@ -97,7 +97,7 @@ class Run:
     """A run directory that this process holds the lock of, from `Run(folder)` to `close()` or its death."""
 
     def __init__(self, folder: str | os.PathLike[str]):
-        self.folder = Path(folder)
+        self.folder = Path(folder).absolute()  # the user's code may change the working directory
         with _explained(f"{os.fspath(folder)!r} cannot be a run directory"):
             (self.folder / "checkpoints").mkdir(parents=True, exist_ok=True)
             self._lock: IO[bytes] | None = _locked(self.folder)

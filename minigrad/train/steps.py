@@ -57,14 +57,17 @@ class Stepper:
         """Take one step, or raise NonFiniteError before the weights are changed."""
         before = random_state()
         totals, norm, scale = self._gradients(batches)
-        finite = math.isfinite(totals.means()["loss"]) and math.isfinite(norm)
-        if not finite and (self.scaler is None or self.scaler.scaler.scale <= SMALLEST_SCALE):
+        if not (math.isfinite(totals.means()["loss"]) and math.isfinite(norm)) and not self._may_skip(norm):
             restore_random_state(before)
             raise self._explained(batches, number)
         if self.scaler is not None:
             return StepOutcome(totals, norm, self.scaler.step())
         self.optimizer.step(scale)
         return StepOutcome(totals, norm, True)
+
+    def _may_skip(self, norm: float) -> bool:
+        """Whether gradients overflowed and may not with a smaller scale, which a loss does not depend on."""
+        return self.scaler is not None and not math.isfinite(norm) and self.scaler.scaler.scale > SMALLEST_SCALE
 
     def _gradients(self, batches: Sequence[Any]) -> tuple[Totals, float, float]:
         """The totals, the norm of the gradients, and what they are still to be multiplied by."""
