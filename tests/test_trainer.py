@@ -294,19 +294,6 @@ def test_a_directory_that_holds_a_run_is_not_overwritten(folder):
         small(out=folder)
 
 
-def test_mixed_precision_skips_and_recovers_inside_a_trainer():
-    mg.manual_seed(0)
-    model = nn.Linear(3, 1)
-    optimizer = optim.SGD(model.parameters(), lr=0.05)
-    scaler = optim.MixedPrecision(model, optimizer, optim.LossScaler(init=2.0**24))
-    rows = np.random.default_rng(0).normal(size=(8, 3)).astype("float32")
-    trainer = Trainer(model, line, [rows], optimizer, scaler=scaler, max_steps=40, progress=False)
-    taken, losses = [], []
-    trainer.on("step", lambda t, info: (taken.append(info["taken"]), losses.append(info["loss"])))
-    trainer.train()
-    assert not taken[0] and taken[-1] and losses[-1] < losses[0] / 2
-
-
 @pytest.mark.parametrize(
     ("options", "match"),
     [
@@ -330,6 +317,25 @@ def test_mixed_precision_skips_and_recovers_inside_a_trainer():
 def test_settings_that_cannot_work_are_refused_at_once(options, match):
     with pytest.raises(ArgumentError, match=match):
         small(**options)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "batch_size"),
+    [
+        (np.ones((10, 3)), 4),
+        (mg.ones(10, 3), 4),
+        ((), 4),
+        ((np.ones(3), np.ones(4)), 2),
+        ((np.float32(1),), 1),
+        ((np.ones(0),), 1),
+        ((np.ones(4),), 0),
+        ((np.ones(4),), 2.5),
+        ((np.ones(4),), "2"),
+    ],
+)
+def test_arrays_that_cannot_be_cut_into_batches_are_refused(arrays, batch_size):
+    with pytest.raises(ArgumentError, match="a tuple of arrays with equally many rows"):
+        ArrayBatches(arrays, batch_size)
 
 
 class Nothing:

@@ -182,6 +182,19 @@ def test_a_step_that_is_not_finite_stops_and_names_the_op_and_keeps_the_good_che
     assert read_checkpoint(find_checkpoint(folder)).state["step"] == 3
 
 
+def test_mixed_precision_skips_and_recovers_inside_a_trainer():
+    mg.manual_seed(0)
+    model = nn.Linear(3, 1)
+    optimizer = optim.SGD(model.parameters(), lr=0.05)
+    scaler = optim.MixedPrecision(model, optimizer, optim.LossScaler(init=2.0**24))
+    rows = np.random.default_rng(0).normal(size=(8, 3)).astype("float32")
+    trainer = Trainer(model, line, [rows], optimizer, scaler=scaler, max_steps=40, progress=False)
+    taken, losses = [], []
+    trainer.on("step", lambda t, info: (taken.append(info["taken"]), losses.append(info["loss"])))
+    trainer.train()
+    assert not taken[0] and taken[-1] and losses[-1] < losses[0] / 2
+
+
 @pytest.mark.parametrize(("of", "step"), [(-1.0, 1), (0.0, 41)])
 def test_mixed_precision_stops_at_a_loss_that_no_scale_makes_finite(of, step):
     """log(-1) is NaN with a gradient that looks good; that of log(0) might have overflowed, until the scale is smallest."""

@@ -24,7 +24,7 @@ from ..engine.errors import CheckpointError, DtypeError
 from ..engine.tensor import Tensor
 from ..saving import write_atomically
 
-__all__ = ["Checkpoint", "read_checkpoint", "write_checkpoint"]
+__all__ = ["Checkpoint", "read_checkpoint", "sync_folder", "write_checkpoint"]
 
 FORMAT = "minigrad-checkpoint-1"
 HEADER_LIMIT = 384 * 1024  # bytes of JSON; parsing the worst of it makes about thirty times as many

@@ -49,16 +49,20 @@ class ArrayBatches(Sampler):
 
     def __init__(self, arrays: Sequence[Any], batch_size: int, seed: int = 0, shuffle: bool = True):
         super().__init__(seed)
-        self.arrays = tuple(_on_host(array) for array in arrays)
-        sizes = {len(array) for array in self.arrays}
-        if len(sizes) != 1 or 0 in sizes or batch_size < 1:
+        alone = isinstance(arrays, Tensor) or is_array(arrays)  # its rows would be taken for arrays
+        self.arrays = () if alone else tuple(_on_host(array) for array in arrays)
+        sizes = {len(array) if array.ndim else 0 for array in self.arrays}
+        if len(sizes) != 1 or 0 in sizes or not isinstance(batch_size, (int, np.integer)) or batch_size < 1:
             raise ArgumentError(
                 "ArrayBatches: these arrays cannot be cut into batches",
                 "a tuple of arrays with equally many rows, and a batch_size of at least 1",
-                f"{describe(tuple(self.arrays))}, batch_size={batch_size}",
+                f"{describe(arrays if alone else self.arrays)}, batch_size={batch_size!r}",
+                "for a single array: ArrayBatches((x,), batch_size=32)",
             )
-        self.rows, self.batch_size, self.shuffle = sizes.pop(), batch_size, shuffle
-        self._crc = zlib.crc32(b"".join(np.ascontiguousarray(array).tobytes() for array in self.arrays))
+        self.rows, self.batch_size, self.shuffle = sizes.pop(), int(batch_size), shuffle
+        self._crc = 0
+        for array in self.arrays:
+            self._crc = zlib.crc32(array.tobytes(), self._crc)
 
     def __len__(self) -> int:
         return -(-self.rows // self.batch_size)

@@ -23,7 +23,7 @@ from ..saving import write_atomically
 from .checkpoint import Checkpoint, read_checkpoint, sync_folder, write_checkpoint
 from .table import Table
 
-__all__ = ["Run", "RunError", "checkpoints_of", "find_checkpoint", "holds_a_run"]
+__all__ = ["Run", "RunError", "checkpoints_of", "find_checkpoint", "holds_a_run", "step_of"]
 
 _CHECKPOINT = re.compile(r"step-(\d{8,18})\.safetensors")
 _POINTER_LIMIT = 256  # bytes: a pointer is one file name
