@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import re
+from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import repeat
@@ -176,8 +177,8 @@ def _merged(ids: Sequence[int], pair: Pair, new: int) -> list[int]:
 
 def _learn(pieces: Counter[str], vocab_size: int, min_count: int) -> list[Pair]:
     chain = _Chain(pieces)
-    # The heap holds counts that were right once; a pair is believed only if its count still is.
-    heap = [(-count, pair) for pair, count in chain.counts.items()]
+    # A count in the heap was right once and can only be too high since: it is put right when it comes to the top.
+    heap = [(-count, pair) for pair, count in chain.counts.items() if count >= min_count]
     heapq.heapify(heap)
     tokens = [b""] * FIRST_BYTE + [bytes([b]) for b in range(256)]
     ids = {token: i for i, token in enumerate(tokens) if token}
@@ -185,23 +186,29 @@ def _learn(pieces: Counter[str], vocab_size: int, min_count: int) -> list[Pair]:
     while heap and len(tokens) < vocab_size:
         count, pair = heapq.heappop(heap)
         if -count != chain.counts[pair]:
+            if chain.counts[pair] >= min_count:
+                heapq.heappush(heap, (-chain.counts[pair], pair))
             continue
-        if -count < min_count:
-            break
-        merged = tokens[pair[0]] + tokens[pair[1]]
+        left, right = divmod(pair, MAX_TOKENS)
+        merged = tokens[left] + tokens[right]
         if len(merged) > MAX_BYTES:
             continue
         new = ids.setdefault(merged, len(tokens))
         if new == len(tokens):
             tokens.append(merged)
-        merges[pair] = None  # a pair can return, when another pair comes to make one of its halves
-        for changed in chain.merge(pair, new):
-            heapq.heappush(heap, (-chain.counts[changed], changed))
+        merges[left, right] = None  # a pair can return, when another pair comes to make one of its halves
+        for grown in chain.merge(left, right, new):
+            if chain.counts[grown] >= min_count:
+                heapq.heappush(heap, (-chain.counts[grown], grown))
     return list(merges)
 
 
 class _Chain:
-    """All pieces as one chain of ids, in which merging a pair touches only the places where it occurs."""
+    """All pieces as one chain of ids, in which merging a pair touches only the places where it occurs.
+
+    A pair is one number, `left * MAX_TOKENS + right`, which sorts like the tuple. Numbers, and places in arrays, spare
+    the garbage collector millions of tuples and lists to look through.
+    """
 
     def __init__(self, pieces: Counter[str]):
         self.ids = [0]  # 0 stands between pieces, and where an id was merged into the one before it
@@ -213,34 +220,35 @@ class _Chain:
             self.often += [count] * (len(coded) + 1)
         self.before = list(range(-1, len(self.ids) - 1))
         self.after = list(range(1, len(self.ids) + 1))
-        self.counts: Counter[Pair] = Counter()
-        self.places: defaultdict[Pair, list[int]] = defaultdict(list)
-        for place, pair in enumerate(zip(self.ids, self.ids[1:])):
-            if pair[0] and pair[1]:
-                self.counts[pair] += self.often[place]
-                self.places[pair].append(place)
+        self.counts: defaultdict[int, int] = defaultdict(int)
+        self.places: defaultdict[int, array[int]] = defaultdict(lambda: array("q"))
+        for place, (left, right) in enumerate(zip(self.ids, self.ids[1:])):
+            if left and right:
+                self.counts[left * MAX_TOKENS + right] += self.often[place]
+                self.places[left * MAX_TOKENS + right].append(place)
 
-    def merge(self, pair: Pair, new: int) -> list[Pair]:
-        """Replace a pair by a new id, from left to right; returns the pairs that are now counted differently."""
-        ids, before, after, places = self.ids, self.before, self.after, self.places
-        left, right = pair
-        changes: defaultdict[Pair, int] = defaultdict(int)
-        for place in sorted(places.pop(pair)):
+    def merge(self, left: int, right: int, new: int) -> set[int]:
+        """Replace a pair by a new id, from left to right; returns the pairs that there are now more of."""
+        ids, before, after, counts, places = self.ids, self.before, self.after, self.counts, self.places
+        grown: set[int] = set()
+        for place in sorted(places.pop(left * MAX_TOKENS + right)):
             second = after[place]
             if ids[place] != left or ids[second] != right:
                 continue  # merged with another neighbour since it was noted
             first, third, often = before[place], after[second], self.often[place]
             if ids[first]:
-                changes[ids[first], left] -= often
-                changes[ids[first], new] += often
-                places[ids[first], new].append(first)
+                counts[ids[first] * MAX_TOKENS + left] -= often
+                pair = ids[first] * MAX_TOKENS + new
+                counts[pair] += often
+                places[pair].append(first)
+                grown.add(pair)
             if ids[third]:
-                changes[right, ids[third]] -= often
-                changes[new, ids[third]] += often
-                places[new, ids[third]].append(place)
+                counts[right * MAX_TOKENS + ids[third]] -= often
+                pair = new * MAX_TOKENS + ids[third]
+                counts[pair] += often
+                places[pair].append(place)
+                grown.add(pair)
             ids[place], ids[second] = new, 0
             after[place], before[third] = third, place
-        for near, change in changes.items():
-            self.counts[near] += change
-        del self.counts[pair]
-        return [near for near, change in changes.items() if change and self.counts[near] > 0]
+        del counts[left * MAX_TOKENS + right]
+        return grown
