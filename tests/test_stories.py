@@ -89,6 +89,18 @@ def test_a_and_an_suit_the_next_word():
         assert not re.search(r"\ba [aeiou]|\ban [^aeiou]", story.text), story.text
 
 
+def test_stories_are_told_in_the_past():
+    """Only what somebody says, and what is still so at the end of "dream job", is in the present."""
+    present = r"\b(is|are|has|have|does|do|looks|leaves|goes|comes|wants|needs|likes|finds|gives|says|asks)\b"
+    for story in MANY:
+        assert not re.search(present, re.sub('"[^"]*"', "", story.text)), story.text
+
+
+def test_people_are_at_a_market_and_boats_float():
+    assert any("At the market" in story.text for story in MANY)
+    assert not [story.text for story in MANY if re.search(r"\b[Ii]n the market\b|boat swim", story.text)]
+
+
 def test_the_last_word_can_be_told_from_what_came_before():
     for story in MANY:
         assert story.text.endswith(f" {story.answer}.")

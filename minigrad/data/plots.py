@@ -82,7 +82,7 @@ _THINGS = [
         "pencil/drew a picture with the pencil/bookshop",
         "lamp/lit the lamp when it was dark/market",
         "basket/filled the basket with flowers/market",
-        "boat/let the boat swim on the water/market",
+        "boat/let the boat float on the water/market",
         "clock/listened to the clock go tick and tock/market",
     )
 ]
@@ -214,7 +214,7 @@ PLOTS = {
             ["{b} found the {thing} {in_place}.", "Soon {b} saw something {colour}: it was the {thing}!"],
             ["{a} was happy again and thanked {b}.", '"Thank you, {b}!" said {a}.'],
             [
-                "Since then, {a} looks after {a.his} {thing} when {a.he} is {in_place}.",
+                "From then on, {a} looked after {a.his} {thing} whenever {a.he} was {in_place}.",
                 '"And where was it?" asked {c}, and {a} pointed to the {place}.',
             ],
         ],
@@ -224,13 +224,13 @@ PLOTS = {
         [
             [
                 "It was the birthday of {b}.",
-                "{time}, {b} had a birthday.",
+                "{time}, {b} had a birthday party.",
                 "Everyone came to the birthday party of {b}.",
             ],
             ["{a} wanted to give {b} a present.", "{a} thought for a long time about a present for {b}."],
             [
                 "{a.He} went to the {thing.shop} and bought a {colour} {thing}.",
-                "In the {thing.shop} {a.he} saw a {colour} {thing} and bought it.",
+                "At the {thing.shop} {a.he} saw a {colour} {thing} and bought it.",
             ],
             ["{a.He} put it into a {colour2} box.", "{a.He} hid it in a {colour2} bag."],
             ["{b} opened the present and smiled.", "When {b} saw the {thing}, {b.he} laughed with joy."],
@@ -300,7 +300,7 @@ PLOTS = {
             [
                 "Next time {b} also brought {a_cover}.",
                 "The next day {b} went to the shop and bought {a_cover}.",
-                "Since then {b} never leaves the house without {a_cover}.",
+                "From then on, {b} never left the house without {a_cover}.",
             ],
         ],
         "{cover}",
