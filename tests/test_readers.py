@@ -133,6 +133,45 @@ def test_columns_header_and_encoding_can_be_chosen(write):
         read_pairs(path, path, columns=(0, 1))
 
 
+def test_a_header_that_cannot_be_decoded_does_not_cost_the_next_line(write):
+    pairs, report = read_pairs(
+        write("data.tsv", "inglés\tespañol\n".encode("latin-1") + b"Go.\tVe.\n" * 3), header=True
+    )
+    assert pairs == [("Go.", "Ve.")] * 3
+    assert report.bad == {"bytes that are not valid in the encoding": [1]} and accounted(report)
+
+
+def test_what_a_report_prints_adds_up(write):
+    _, report = read_pairs(write("data.csv", "source,target\n" + "a,b\n" * 9 + 'c,"two\nlines"\n'))
+    assert "12 lines: 10 kept, 0 blank, 0 bad, 2 of a header or a cell of several lines" in str(report)
+
+
+def test_a_file_in_another_encoding_is_not_called_empty(write):
+    with pytest.raises(DataError, match="no line of .* is valid utf-8(.|\n)*encoding='latin-1'"):
+        read_pairs(write("data.tsv", "niño\tchild\nseñor\tsir\n".encode("latin-1")))
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-8-sig"])
+def test_wide_encodings_are_read_when_they_are_named(write, encoding):
+    assert read_pairs(write("data.tsv", TSV.encode(encoding)), encoding=encoding)[0] == PAIRS
+
+
+def test_half_a_surrogate_pair_costs_its_own_line(write):
+    content = "Go.\tVe.\nbad\t\ud800\nRun.\tCorre.\n".encode("utf-16", "surrogatepass")
+    pairs, report = read_pairs(write("data.tsv", content))
+    assert pairs == [("Go.", "Ve."), ("Run.", "Corre.")]
+    assert report.bad == {"bytes that are not valid in the encoding": [2]} and accounted(report)
+
+
+def test_codecs_that_are_not_for_files_are_refused_or_cost_lines_and_never_crash(write):
+    path = write("data.tsv", TSV)
+    for codec in ("undefined", "hex", "utf-8\0"):
+        with pytest.raises(MinigradError, match="no such encoding"):
+            read_pairs(path, encoding=codec)
+    with pytest.raises(DataError, match="no line of"):
+        read_pairs(path, encoding="punycode")
+
+
 def test_a_line_without_end_is_reported_as_one(write):
     _, report = read_pairs(write("data.csv", "a,b\n" * 9 + "x" * 200_000 + ",y\n"))
     assert report.bad == {"more than 100000 characters": [10]} and accounted(report)
@@ -146,7 +185,7 @@ def test_a_line_without_end_is_reported_as_one(write):
         ("Just a text, with commas, and more.\nAnd no columns.\n" * 9, "no columns were found"),
         ("\tx\n" * 3, "no pair could be read(.|\n)*3 with an empty side"),
         (b"\x89PNG\r\n\0\0\0", "not a text"),
-        (b"\xff\xfea", "begins like UTF-16"),
+        (b"\xff\xfea", "not whole UTF-16"),
     ],
 )
 def test_a_file_without_pairs_is_refused_with_what_was_found(write, content, match):

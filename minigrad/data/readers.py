@@ -61,7 +61,9 @@ class ReadReport:
         self.bad.setdefault(problem, []).append(line)
 
     def __str__(self) -> str:
-        counts = f"  {self.lines:,} lines: {self.kept:,} kept, {self.blank:,} blank, {self.bad_count:,} bad"
+        counts = f"  {_counted(self.lines, 'line')}: {self.kept:,} kept, {self.blank:,} blank, {self.bad_count:,} bad"
+        if self.other:
+            counts += f", {self.other:,} of a header or a cell of several lines"
         details = [
             f"  {len(lines):,} with {problem}: line{'s' * (len(lines) > 1)} {', '.join(map(str, lines[:5]))}"
             + (" …" if len(lines) > 5 else "")
@@ -150,6 +152,10 @@ def read_text(
     return "\n".join(line for line in lines if line is not None), report
 
 
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
 def _problem_of(source: str, target: str, max_chars: int) -> str:
     if not source or not target:
         return "an empty side"
@@ -162,18 +168,30 @@ def _lines(path: Path, encoding: str, member: str | None, max_bytes: int) -> tup
     """The lines of a file, without their ends, and a name for it; None stands for a line that cannot be decoded."""
     content, name = unpacked(path, member, max_bytes)
     try:
-        "".encode(encoding)
-    except LookupError:
+        wide = b"\0" in "\n".encode(encoding)
+    except (LookupError, ValueError):
         raise ArgumentError("read: no such encoding", "for instance 'utf-8' or 'latin-1'", repr(encoding)) from None
-    if content.startswith((b"\xff\xfe", b"\xfe\xff")):  # what Excel calls "Unicode text"
-        try:
-            content, encoding = content.decode("utf-16").encode("utf-8"), "utf-8"
-        except UnicodeDecodeError as error:
-            raise DataError(f"read: {name} begins like UTF-16 and is not: {error}", fix="save it as UTF-8") from None
-    elif b"\0" in content[:8192]:
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")) and not wide:  # what Excel calls "Unicode text"
+        wide, encoding = True, "utf-16"
+    if wide:
+        content, encoding = _narrowed(content, encoding, name), "utf-8"
+    if b"\0" in content[:8192]:
         raise DataError(f"read: {name} is not a text", "a text, or a zip or gzip of one", repr(content[:16]))
     content = content.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    return [_decoded(line, encoding) for line in content.split(b"\n")], name
+    lines = [_decoded(line, encoding) for line in content.split(b"\n")]
+    if not any(lines) and None in lines:
+        raise DataError(
+            f"read: no line of {name} is valid {encoding}", fix="name its encoding, for instance encoding='latin-1'"
+        )
+    return lines, name
+
+
+def _narrowed(content: bytes, encoding: str, name: str) -> bytes:
+    """UTF-16 or UTF-32 as UTF-8, so that it can be cut at line ends; half a surrogate pair later costs its own line only."""
+    try:
+        return content.decode(encoding, "surrogatepass").encode("utf-8", "surrogatepass")
+    except UnicodeError as error:
+        raise DataError(f"read: {name} is not whole {encoding.upper()}: {error}", fix="save it as UTF-8") from None
 
 
 def _count(lines: Sequence[str | None]) -> int:
@@ -184,7 +202,7 @@ def _count(lines: Sequence[str | None]) -> int:
 def _decoded(line: bytes, encoding: str) -> str | None:
     try:
         return line.decode(encoding)
-    except UnicodeDecodeError:
+    except UnicodeError:
         return None
 
 
@@ -194,7 +212,7 @@ def _table(
     """The rows of a file with columns, and which two of them are the sentences."""
     sample = list(islice((line for line in lines if line and line.strip() and len(line) <= MAX_LINE), SAMPLE))
     delimiter, width = _delimiter(sample, report.path)
-    first = _cells(sample[0], delimiter) or []
+    first = _cells(next((line for line in lines if line is None or line.strip()), None) or "", delimiter) or []
     if columns is None:
         columns = _columns_of(sample, delimiter, width)
     if len(columns) != 2 or not all(0 <= column < width for column in columns):
@@ -206,7 +224,6 @@ def _table(
         report.form += f", {width} of them, of which {columns[0] + 1} and {columns[1] + 1} are used"
     if header:
         report.form += ", after a header"
-        report.other += 1
     return _rows(lines, delimiter, width, header, report), columns
 
 
@@ -250,14 +267,12 @@ def _rows(lines: list[str | None], delimiter: str, width: int, header: bool, rep
     while place < last:
         number, line = place + 1, lines[place]
         place += 1
-        if line is None:
-            yield number, None, UNDECODED
+        if line is None or len(line) > MAX_LINE:
+            header = False  # this line was to be the header, and the next one is not
+            yield number, None, UNDECODED if line is None else f"more than {MAX_LINE} characters"
             continue
         if not line.strip():
             report.blank += 1
-            continue
-        if len(line) > MAX_LINE:
-            yield number, None, f"more than {MAX_LINE} characters"
             continue
         cells = _cells(line, delimiter)
         if cells is None and line.count('"') % 2:
@@ -266,10 +281,11 @@ def _rows(lines: list[str | None], delimiter: str, width: int, header: bool, rep
             place = end
         if header:
             header = False
+            report.other += 1
         elif cells is None:
             yield number, None, "a quote in the wrong place"
         elif len(cells) != width:
-            yield number, None, f"{len(cells)} column{'s' * (len(cells) > 1)} instead of {width}"
+            yield number, None, f"{_counted(len(cells), 'column')} instead of {width}"
         else:
             yield number, cells, ""
 
