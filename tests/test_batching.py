@@ -141,6 +141,12 @@ def test_a_position_saved_with_other_data_or_settings_is_refused():
             other.load_state_dict(state)
 
 
+def test_the_same_ids_cut_elsewhere_are_other_data():
+    state = PairBatches([([5, 6], [7])], max_tokens=9).state_dict()
+    with pytest.raises(MinigradError, match="other data or settings: data"):
+        PairBatches([([5], [6, 7])], max_tokens=9).load_state_dict(state)
+
+
 def test_each_example_comes_once_in_an_epoch():
     pairs = some_pairs()
     given_out = [
@@ -239,6 +245,8 @@ def test_random_blocks_reach_the_first_and_the_last_token():
     [
         ([1, 2, 3], 3, 1),
         ([[1, 2], [3, 4]], 1, 1),
+        ([1.5, 2.5, 3.5], 1, 1),
+        ("123", 1, 1),
         (range(9), 0, 1),
         (range(9), 2, 0),
         (range(9), 2, 2, -1),
@@ -275,6 +283,13 @@ def test_no_source_sentence_is_in_two_parts_even_with_other_case_and_punctuation
     assert [len(k) for k in keys] == [140, 40, 20]
     assert not (keys[0] & keys[1] or keys[0] & keys[2] or keys[1] & keys[2])
     assert sorted(split.train + split.valid + split.test) == sorted(SENTENCES)
+
+
+def test_a_contraction_and_the_same_words_in_full_are_in_one_part():
+    pairs = [pair for i in range(50) for pair in ((f"I don’t know {i}", "a"), (f"i do not know {i}.", "b"))]
+    split = split_pairs(pairs, valid=0.3, test=0.3)
+    for part in (split.train, split.valid, split.test):
+        assert [target for _, target in part] == ["a", "b"] * (len(part) // 2)
 
 
 def test_a_split_depends_on_the_seed_and_not_on_the_order():

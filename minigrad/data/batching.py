@@ -231,10 +231,12 @@ class SequenceBatches(Sampler):
                 f"{len(given)} examples, {empty} of them empty",
                 "raise max_tokens or max_length, or look at the data",
             )
-        self._lengths = np.array([[len(column) for column in columns] for columns in self.examples])  # (N, columns)
+        lengths = [[len(column) for column in columns] for columns in self.examples]
+        self._lengths = np.array(lengths, np.int64)  # (N, columns)
         self._cuts = self._cut(np.sort(self._lengths.max(axis=1)))
         self._orders: tuple[int, int, list[np.ndarray]] | None = None
-        self._crc = zlib.crc32(b"".join(np.array(c, np.int64).tobytes() for columns in self.examples for c in columns))
+        ids = (np.array(c, np.int64).tobytes() for columns in self.examples for c in columns)
+        self._crc = zlib.crc32(b"".join([self._lengths.tobytes(), *ids]))
         self.report = self._reported(len(given) - len(self.examples) - empty, empty, limit)
 
     def _columns(self, example: Any) -> tuple[Sequence[int], ...]:
@@ -323,7 +325,10 @@ class BlockBatches(Sampler):
 
     def __init__(self, ids: Any, block: int, batch_size: int, seed: int = 0, order: str = "random"):
         super().__init__(seed)
-        self.ids = np.array(ids.numpy() if isinstance(ids, Tensor) else ids, dtype=np.int64)
+        given = np.asarray(ids.numpy() if isinstance(ids, Tensor) else ids)
+        if given.size and given.dtype.kind not in "iu":
+            raise ArgumentError("BlockBatches: these are no ids", "whole numbers", describe(given), "encode the text")
+        self.ids = given.astype(np.int64)
         self.block, self.batch_size, self.order = block, batch_size, order
         if order not in ("random", "sequential"):
             raise ArgumentError("BlockBatches: no such order", "'random' or 'sequential'", repr(order))

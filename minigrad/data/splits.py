@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from ..engine.errors import ArgumentError
+from .phrasebook import normalise
 
 __all__ = ["Split", "split_pairs", "split_text"]
 
@@ -33,8 +34,8 @@ def split_pairs(
 ) -> Split[list[tuple[str, str]]]:
     """Split pairs by their source sentence: all translations of a sentence go to the same part.
 
-    Sentences that differ only in case, spaces and punctuation ("Go!", "go.") count as one. The fractions are of unique
-    source sentences; which go where depends on the sentences and the seed, not on their order in the file.
+    Sentences that differ only in case, spaces, punctuation and English contractions ("Don't go!", "do not go.") count as
+    one. The fractions are of unique source sentences; which go where depends on the sentences and the seed, not on their order in the file.
 
     >>> print(split_pairs([("Go!", "¡Ve!"), ("Run.", "Corre."), ("go.", "Vete."), ("Hi.", "Hola.")], valid=0.25, test=0))
     train 2, valid 2, test 0
@@ -65,8 +66,8 @@ def split_text(text: str, valid: float = 0.1, test: float = 0.0) -> Split[str]:
 
 
 def _sentence(text: str) -> str:
-    """What is left of a sentence without case, spaces and punctuation; the text itself if nothing is."""
-    plain = unicodedata.normalize("NFKC", text).casefold()
+    """What is left of a sentence without case, spaces, punctuation and contractions; the text itself if nothing is."""
+    plain = normalise(unicodedata.normalize("NFKC", text).casefold()) or text
     return " ".join(re.findall(r"\w+", plain)) or plain.strip()
 
 
