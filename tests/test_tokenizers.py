@@ -228,6 +228,26 @@ def test_a_hostile_file_is_refused_before_it_is_parsed(text):
         tracemalloc.stop()
 
 
+def test_a_file_of_too_many_characters_is_refused_before_they_are_taken_apart():
+    text = file(characters="x" * (MAX_JSON - 100))
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataError, match="too many characters"):
+            Tokenizer.from_json(text)
+        assert tracemalloc.get_traced_memory()[1] < 2 * len(text)
+    finally:
+        tracemalloc.stop()
+
+
+def test_half_a_surrogate_pair_is_in_no_vocabulary():
+    """It could be given to a model, and then the checkpoint could not be written."""
+    for made, entries in ((CharTokenizer, {"characters": "a\ud800"}), (WordTokenizer, {"words": "a b\ud800c"})):
+        with pytest.raises(MinigradError, match="CharTokenizer: every token|WordTokenizer: no text gives"):
+            made(entries.get("characters") or entries["words"].split())
+        with pytest.raises(DataError, match="vocabulary is not valid"):
+            Tokenizer.from_json(file(kind=made.kind, **entries))
+
+
 def test_a_large_honest_vocabulary_is_read_again():
     words = WordTokenizer(f"w{i}" for i in range(100_000))
     numbers = WordTokenizer(f"{i},000" for i in range(1000))

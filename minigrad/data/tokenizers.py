@@ -32,7 +32,9 @@ MARK = (
     r"\U0001f000-\U0001faff"
 )
 LETTER = f"[^{SPACE}{DIGIT}{MARK}]"  # everything else: letters of all scripts, and the accents that combine with them
-LETTERS = f"[^{SPACE}{MARK}]+"  # in a word, digits count as letters
+LETTERS = (
+    f"[^{SPACE}{MARK}\\ud800-\\udfff]+"  # in a word, digits count as letters, and half a surrogate pair never does
+)
 
 Self = TypeVar("Self", bound="Tokenizer")
 
@@ -197,7 +199,10 @@ class CharTokenizer(ListTokenizer):
 
     @classmethod
     def _from_content(cls, content: dict[str, Any]) -> CharTokenizer:
-        return made_from(cls, only_string(content, "characters"))
+        characters = only_string(content, "characters")
+        if len(characters) > MAX_TOKENS:  # before each of them becomes a string of its own
+            raise DataError("from_json: too many characters", f"at most {MAX_TOKENS}", len(characters))
+        return made_from(cls, characters)
 
 
 class WordTokenizer(ListTokenizer):
