@@ -141,6 +141,23 @@ def test_a_position_saved_with_other_data_or_settings_is_refused():
             other.load_state_dict(state)
 
 
+@pytest.mark.parametrize(
+    ("made", "example"),
+    [
+        (SequenceBatches, "a text"),
+        (SequenceBatches, 5),
+        (PairBatches, ("a text", "un texto")),
+        (PairBatches, [5, 6, 7]),
+        (PairBatches, (5, 6)),
+        (PairBatches, 5),
+    ],
+    ids=str,
+)
+def test_text_that_was_not_encoded_and_examples_that_are_none_are_refused(made, example):
+    with pytest.raises(MinigradError, match=f"{made.__name__}: this is no example(.|\n)*ids(.|\n)*encode"):
+        made([example], max_tokens=9)
+
+
 def test_the_same_ids_cut_elsewhere_are_other_data():
     state = PairBatches([([5, 6], [7])], max_tokens=9).state_dict()
     with pytest.raises(MinigradError, match="other data or settings: data"):

@@ -210,6 +210,8 @@ class SequenceBatches(Sampler):
     4 examples in 3 batches, padding 0.0%, unknown 0.00%, dropped 0
     """
 
+    _expected = "a sequence of ids"
+
     def __init__(
         self,
         examples: Iterable[Any],
@@ -221,7 +223,7 @@ class SequenceBatches(Sampler):
         super().__init__(seed)
         self.max_tokens, self.shuffle = max_tokens, shuffle
         limit = min(max_tokens, max_tokens if max_length is None else max_length)
-        given = [self._columns(example) for example in examples]
+        given = [self._checked_columns(example) for example in examples]
         empty = sum(1 for columns in given if not all(map(len, columns)))
         self.examples = [columns for columns in given if all(0 < len(column) <= limit for column in columns)]
         if not self.examples:
@@ -238,6 +240,20 @@ class SequenceBatches(Sampler):
         ids = (np.array(c, np.int64).tobytes() for columns in self.examples for c in columns)
         self._crc = zlib.crc32(b"".join([self._lengths.tobytes(), *ids]))
         self.report = self._reported(len(given) - len(self.examples) - empty, empty, limit)
+
+    def _checked_columns(self, example: Any) -> tuple[Sequence[int], ...]:
+        try:
+            columns = self._columns(example)
+            if all(len(column) >= 0 and not isinstance(column, str) for column in columns):
+                return columns
+        except (TypeError, ValueError):
+            pass
+        raise ArgumentError(
+            f"{type(self).__name__}: this is no example",
+            self._expected,
+            repr(example)[:80],
+            "encode the text first: tokenizer.encode(text), or encode_pairs(pairs, tokenizer)",
+        )
 
     def _columns(self, example: Any) -> tuple[Sequence[int], ...]:
         return (example,)
@@ -303,6 +319,8 @@ class PairBatches(SequenceBatches):
     >>> batch.source.ids.tolist(), batch.target.lengths.tolist()
     ([[7, 0], [5, 6]], [2, 3])
     """
+
+    _expected = "a source and a target, each a sequence of ids"
 
     def _columns(self, example: Any) -> tuple[Sequence[int], ...]:
         source, target = example
