@@ -295,6 +295,35 @@ def test_a_run_that_was_saved_and_resumed_ends_with_the_same_bits(name: str, tmp
     assert json.dumps(resumed.state_dict()["values"]) == json.dumps(optimizer.state_dict()["values"])
 
 
+@pytest.mark.parametrize(
+    ("kind", "option", "values"),
+    [
+        (optim.SGD, "momentum", (0.9, 0.0, 0.5)),
+        (optim.SGD, "momentum", (0.0, 0.9, 0.0)),
+        (optim.RMSprop, "centered", (False, True, False)),
+        (optim.Adam, "amsgrad", (True, False, True)),
+    ],
+)
+def test_a_run_whose_options_were_changed_on_the_way_can_be_saved_and_resumed_at_any_step(
+    kind: Any, option: str, values: tuple[Any, ...]
+) -> None:
+    def run(saved_before: int | None) -> np.ndarray:
+        w = mg.ones(4, dtype="float64", requires_grad=True)
+        optimizer = kind([w], lr=0.1, **{option: values[0]})
+        for step in range(9):
+            optimizer.param_groups[0][option] = values[step // 3]
+            if step == saved_before:
+                state, w = optimizer.state_dict(), w.detach().clone().requires_grad_()
+                optimizer = kind([w], lr=0.1)
+                optimizer.load_state_dict(state)
+            w.grad = mg.tensor(np.random.default_rng(step).standard_normal(4))
+            optimizer.step()
+        return w.numpy()
+
+    for step in range(9):
+        np.testing.assert_array_equal(run(step), run(None))
+
+
 def test_a_state_is_copied_when_it_is_loaded() -> None:
     params = tensors()
     optimizer = optim.Adam(params)

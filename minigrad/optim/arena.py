@@ -63,10 +63,12 @@ class Arena:
             start = stop
         return windows
 
-    def holds(self, params: Sequence[Tensor]) -> bool:
-        """Whether it is made of just these parameters, and none was moved or given other memory since."""
-        return len(params) == len(self.params) and all(
-            p is mine and p.data is window for p, mine, window in zip(params, self.params, self.weights)
+    def holds(self, params: Sequence[Tensor], buffers: Sequence[str]) -> bool:
+        """Whether it is made of just these parameters and buffers, and none was moved or given other memory since."""
+        return (
+            len(params) == len(self.params)
+            and self.state.keys() == set(buffers)
+            and all(p is mine and p.data is window for p, mine, window in zip(params, self.params, self.weights))
         )
 
     def gather(self) -> None:

@@ -133,7 +133,7 @@ class Optimizer:
     def _arena(self, number: int, live: list[Tensor], states: list[State], group: Group) -> Arena | None:
         """The group's parameters side by side, if the same ones have gradients for the second time."""
         arena = self._arenas.get(number)
-        if isinstance(arena, Arena) and arena.holds(live):
+        if isinstance(arena, Arena) and arena.holds(live, self.buffers(group)):
             return arena
         again = isinstance(arena, list) and len(arena) == len(live) and all(map(operator.is_, arena, live))
         alike = len({state["step"] for state in states}) == 1
@@ -164,11 +164,14 @@ class Optimizer:
         run_all([partial(change, pieces[i::shares]) for i in range(shares)])
 
     def _state_of(self, p: Tensor, group: Group) -> State:
-        """The parameter's state, with buffers of zeros where there are none yet."""
+        """The parameter's state, with the buffers its group needs now: new ones are zeros, and others are forgotten."""
         state = self.state.get(p)
         if state is None:
             state = self.state[p] = {"step": 0}
-        for name in self.buffers(group):
+        needed = self.buffers(group)
+        for name in [name for name in state if name != "step" and name not in needed]:
+            del state[name]
+        for name in needed:
             buffer = state.get(name)
             if buffer is None:
                 state[name] = backend_of(p.data).xp.zeros(p.shape, p.dtype)
@@ -186,14 +189,16 @@ class Optimizer:
 
         Parameters are numbered through all groups. The arrays share memory with the optimiser.
         """
-        arrays, steps, number = {}, {}, 0
+        arrays: dict[str, Tensor] = {}
+        steps: dict[str, int] = {}
+        number = 0
         for group in self.param_groups:
             for p in group["params"]:
-                for name, value in self.state.get(p, {}).items():
-                    if name == "step":
-                        steps[str(number)] = value
-                    else:
-                        arrays[f"{number}.{name}"] = wrap(value)
+                if p in self.state:
+                    with on_device_of(p.data):
+                        state = self._state_of(p, group)
+                    steps[str(number)] = state["step"]
+                    arrays |= {f"{number}.{name}": wrap(state[name]) for name in self.buffers(group)}
                 number += 1
         groups = [
             {**{k: list(v) if isinstance(v, tuple) else v for k, v in group.items()}, "params": len(group["params"])}
