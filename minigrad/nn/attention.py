@@ -42,7 +42,8 @@ def padding_mask(given: Any, pad: int | None = None, *, size: int | None = None)
     """Which keys are tokens and not padding: booleans (B, 1, 1, S), which fit any attention; True = may attend.
 
     `given` is either token numbers (B, S), with the number `pad` of the padding; or lengths (B,), with the padded
-    `size` S, the greatest length unless given.
+    `size` S, the greatest length unless given. Padding gets weight 0 and gradient 0 exactly; how much of it there is
+    can change the last bit of a result all the same, since longer sums are added up in another order.
 
     >>> import minigrad as mg
     >>> mg.nn.padding_mask([[5, 6, 0], [7, 0, 0]], pad=0).tolist()

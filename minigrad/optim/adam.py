@@ -8,7 +8,7 @@ from typing import Any
 from ..engine.backend import Array
 from .optimizer import Group, Optimizer, State
 
-__all__ = ["Adam", "AdamW", "moments"]
+__all__ = ["Adam", "AdamW", "moments", "ratio"]
 
 
 def moments(g: Array, state: State, group: Group) -> tuple[Array, Array, float, float]:
@@ -19,6 +19,14 @@ def moments(g: Array, state: State, group: Group) -> tuple[Array, Array, float, 
     square *= beta2
     square += (1 - beta2) * g * g
     return mean, square, 1 - beta1**step, 1 - beta2**step
+
+
+def ratio(xp: Any, mean: Array, square: Array, young: float, eps: float) -> Array:
+    """mean / (√(square / young) + eps): one mean gradient over the size that gradients have here."""
+    root = xp.sqrt(square)
+    root /= young**0.5
+    root += eps
+    return mean / root
 
 
 class Adam(Optimizer):
@@ -58,10 +66,7 @@ class Adam(Optimizer):
             largest = state["max_exp_avg_sq"]
             xp.maximum(largest, square, out=largest)
             square = largest
-        root = xp.sqrt(square)
-        root /= young2**0.5
-        root += group["eps"]
-        step = mean / root
+        step = ratio(xp, mean, square, young2, group["eps"])
         step *= lr / young1
         p -= step
 

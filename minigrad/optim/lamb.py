@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..engine.backend import Array
-from .adam import moments
+from .adam import moments, ratio
 from .optimizer import Group, Optimizer, State
 
 __all__ = ["LAMB"]
@@ -37,10 +37,7 @@ class LAMB(Optimizer):
 
     def update(self, xp: Any, p: Array, g: Array, state: State, group: Group) -> None:
         mean, square, young1, young2 = moments(g, state, group)
-        root = xp.sqrt(square)
-        root /= young2**0.5
-        root += group["eps"]
-        step = mean / root
+        step = ratio(xp, mean, square, young2, group["eps"])
         step /= young1
         if group["weight_decay"]:
             step += group["weight_decay"] * p
