@@ -22,17 +22,21 @@ __all__ = ["Arena", "can_move"]
 
 def can_move(params: Sequence[Tensor]) -> bool:
     """Whether these parameters can be put side by side: one dtype, one device, and memory that nobody else holds."""
-    first = params[0].data
-    return all(
-        p.data.dtype == first.dtype
-        and p.data.base is None
-        and sys.getrefcount(p.data) <= _ALONE
-        and device_of(p.data) == device_of(first)
-        for p in params
-    )
+    kinds = {(p.dtype, device_of(p.data)) for p in params}
+    return len(kinds) == 1 and all(_holds_alone(p) for p in params)
 
 
-_ALONE = sys.getrefcount(Tensor(0).data)  # what is counted while only the Tensor holds its array
+def _holds_alone(p: Tensor) -> bool:
+    """Whether nobody but the parameter itself refers to its memory, whether of its own or a window of an earlier arena."""
+    owner = p.data.base
+    if owner is None:
+        return sys.getrefcount(p.data) <= _ALONE
+    is_window = type(getattr(owner, "base", None)) is memoryview
+    return is_window and sys.getrefcount(p.data) <= _ALONE and sys.getrefcount(owner) <= _ALONE + 1
+
+
+_lonely = Tensor(0)
+_ALONE = sys.getrefcount(_lonely.data)  # what is counted while only the Tensor holds its array
 
 
 class Arena:

@@ -71,10 +71,11 @@ def _cut(batch: Any, rows: slice) -> Any:
 def on_every_core(model: Any, loss: Any, batch: Any, threads: int | None) -> list[Share]:
     """The shares that a batch should be divided into: one where dividing would be wrong, or would not pay."""
     count = cores() if threads is None else threads
-    params = list(model.parameters())
-    small = sum(p.size for p in params) * (_rows(batch) or 0) < WORTHWHILE
     whole = [Share(batch, 0, _rows(batch) or 1)]
-    if count == 1 or local.mode.debug or small and threads is None or not blas_obeys():
+    if count == 1 or local.mode.debug:
+        return whole
+    params = list(model.parameters())
+    if threads is None and sum(p.size for p in params) * whole[0].rows < WORTHWHILE or not blas_obeys():
         return whole
     coupled = getattr(loss, "couples_batch", False) or any(module.couples_batch for module in model.modules())
     watched = any(p.node is not None and p.node.hooks for p in params)
