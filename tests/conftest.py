@@ -1,6 +1,7 @@
 """Tests that take `device` run on the CPU and on the fake GPU. Those that need PyTorch or a real GPU are skipped where it is missing, and say so."""
 
 import importlib.util
+from collections.abc import Iterator
 
 import fake_device  # noqa: F401  (it makes the devices "fake" and "fake:1" known)
 import pytest
@@ -10,6 +11,15 @@ import pytest
 def device(request: pytest.FixtureRequest) -> str:
     """The name of a device: the CPU's, and that of the fake device, which is as strict as CuPy."""
     return str(request.param)
+
+
+@pytest.fixture
+def ordinary_ops() -> Iterator[None]:
+    """Fused operations are computed by their definitions, so that the rules of every op are tried and none is passed over."""
+    from minigrad.kernels import use
+
+    with use("definitions"):
+        yield
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:

@@ -292,12 +292,17 @@ def test_while_nobody_watches_attention_is_computed_once_and_not_kept(monkeypatc
     monkeypatch.setattr(
         mg.nn.functional, "scaled_dot_product_attention", lambda *a, **k: calls.append(1) or plain(*a, **k)
     )
-    made(x)
+    made(x, x + 0)
     assert len(calls) == 1
     with pytest.raises(ZeroDivisionError), watch_attention(made):
-        made(x)
+        made(x, x + 0)
         raise ZeroDivisionError
     assert len(calls) == 3
+    made(x)  # to itself, which is one fused operation
+    assert len(calls) == 3
+    with watch_attention(made):
+        made(x)
+    assert len(calls) == 4
     made(x)
     assert len(calls) == 4 and made.watchers == ()
 

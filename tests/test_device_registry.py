@@ -15,6 +15,7 @@ from samples import SAMPLES, Sample
 import minigrad as mg
 from minigrad.engine.op import COMPOSITES, OPS
 
+pytestmark = pytest.mark.usefixtures("ordinary_ops")
 ELSEWHERE = {"to_device"}  # its samples move to the CPU; test_device.py tries every way
 TOLERANCE = {"as given": 1e-12, "float64": 1e-12, "float32": 1e-6, "float16": 1e-3}
 CASES = [

@@ -11,6 +11,7 @@ import pytest
 
 import minigrad as mg
 
+pytestmark = pytest.mark.usefixtures("ordinary_ops")
 F = mg.nn.functional
 POINTS: dict[str, tuple[Any, list[float], list[float]]] = {  # what -> function, where, and the gradient of its sum
     "abs is flat at 0": (mg.abs, [0.0, -0.0, 2.0, -2.0], [0.0, 0.0, 1.0, -1.0]),

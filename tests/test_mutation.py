@@ -15,6 +15,7 @@ from minigrad.check import gradcheck
 from minigrad.engine.op import OPS, Op
 from minigrad.engine.tensor import wrap
 
+pytestmark = pytest.mark.usefixtures("ordinary_ops")
 FLAT = {
     f"{op}.a: {change}": "the gradient is 0 everywhere, and 0 is what this leaves"
     for op in ("sign", "floor", "ceil", "trunc", "round")

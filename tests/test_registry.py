@@ -14,6 +14,7 @@ from minigrad.engine.errors import MinigradError
 from minigrad.engine.op import COMPOSITES, OPS, Composite, Op
 from minigrad.engine.tensor import Tensor, wrap
 
+pytestmark = pytest.mark.usefixtures("ordinary_ops")
 FUNCTIONS: dict[str, Op | Composite] = {**OPS, **COMPOSITES}
 BUILT_ELSEWHERE = {"_recompute": "it cannot be called: mg.recompute builds its node, which test_gradcheck.py checks"}
 LAYOUTS = ("contiguous", "fortran", "strided", "reversed", "read-only")

@@ -13,7 +13,7 @@ from functional_oracle import normal
 import minigrad as mg
 from minigrad.check import gradcheck
 from minigrad.engine.errors import ArgumentError
-from minigrad.nn import MLP, Decoder, Encoder, RotaryPositions, TransformerBlock, causal_mask, padding_mask
+from minigrad.nn import MLP, Decoder, Encoder, RotaryPositions, TransformerBlock, attention, causal_mask, padding_mask
 from minigrad.nn import functional as F
 
 B, L, S, C, H, HIDDEN = 3, 5, 7, 8, 2, 12
@@ -162,10 +162,12 @@ def test_dropping_everything_leaves_what_pytorch_leaves(norm_first: bool) -> Non
 
 def test_dropout_is_on_weights_in_the_mlp_and_on_what_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
     block, dropped = TransformerBlock(C, H, HIDDEN, dropout=0.5, cross=True), []
-    monkeypatch.setattr(F, "_drop", lambda x, p: dropped.append(x.shape) or x)
+    for module in (F, attention):
+        monkeypatch.setattr(module, "next_key", lambda size: dropped.append(size) or (0, 0))
     x, memory = mg.randn(B, L, C), mg.randn(B, S, C)
     block(x, memory)
-    assert dropped == [(B, H, L, L), (B, L, C), (B, H, L, S), (B, L, C), (B, L, HIDDEN), (B, L, C)]
+    added = B * L * C
+    assert dropped == [B * H * L * L, added, B * H * L * S, added, B * L * HIDDEN, added]
     dropped.clear()
     block.eval()(x, memory)
     assert dropped == []

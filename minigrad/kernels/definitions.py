@@ -6,6 +6,8 @@ for higher derivatives. Arguments have been checked by who calls (minigrad.nn.fu
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..engine.draws import hashed
 from ..engine.op import op
 from ..ops.activations import gelu as _gelu
@@ -99,6 +101,11 @@ def attention(query, key, value, mask, *, causal, scale, dropout_p, dropout_key,
     `causal` also forbids key j > i to query i. A query that may attend to nothing gets zeros.
     """
     scores = matmul(query * scale, swapaxes(key, axis1=-1, axis2=-2))  # (…, L, E) @ (…, E, S) -> (…, L, S)
+    return attend(scores, value, mask, causal, dropout_p, dropout_key, start)
+
+
+def attend(scores: Any, value: Any, mask: Any, causal: bool, dropout_p: float, dropout_key: int, start: int) -> Any:
+    """What attention makes of its scores: (…, L, S), (…, S, V) -> (…, L, V)."""
     if causal:
         ahead = _causal_mask(scores)
         mask = ahead if mask is None else logical_and(mask, ahead)
@@ -114,7 +121,6 @@ def packed_attention(packed, mask, *, heads, causal, scale, dropout_p, dropout_k
     batch, length, width = packed.shape
     apart = reshape(packed, shape=(batch, length, 3, heads, width // (3 * heads)))
     query, key, value = transpose(apart, axes=(2, 0, 3, 1, 4))  # each (B, h, L, C/h)
-    seen = attention.definition(
-        query, key, value, mask, causal=causal, scale=scale, dropout_p=dropout_p, dropout_key=dropout_key, start=start
-    )
+    options = {"dropout_p": dropout_p, "dropout_key": dropout_key, "start": start}
+    seen = attention.definition(query, key, value, mask, causal=causal, scale=scale, **options)
     return reshape(transpose(seen, axes=(0, 2, 1, 3)), shape=(batch, length, width // 3))  # (B, h, L, C/h) -> (B, L, C)

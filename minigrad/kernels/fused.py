@@ -40,7 +40,9 @@ class Fused(Op):
     """An operation with a definition and kernels; called like any op."""
 
     def __init__(self, definition: Op | Composite | Callable[..., Any]):
-        function: Any = definition.forward if isinstance(definition, Op) else getattr(definition, "function", definition)
+        function: Any = (
+            definition.forward if isinstance(definition, Op) else getattr(definition, "function", definition)
+        )
         self.declare(function, Signature(function, skip=int(isinstance(definition, Op))))
         self.definition = definition
         self.kernels: dict[str, Kernel] = {}

@@ -142,7 +142,7 @@ register(d.softmax, softmax_forward, softmax_backward, accepts_softmax)
 
 @np.errstate(all="ignore")
 def masked_softmax_forward(a, allowed, *, axis):
-    out = np.where(allowed, a, a.dtype.type(-math.inf))
+    out = np.ascontiguousarray(np.where(allowed, a, a.dtype.type(-math.inf)))
     rows = rows_of(out)
     for b in blocks(*rows.shape):
         softmax_in_place(rows[b])

@@ -1,7 +1,8 @@
 """Which kernels compute: numba's where numba is installed, NumPy's otherwise, CUDA's for CuPy's arrays.
 
-`MINIGRAD_KERNELS=numpy` or `numba` in the environment decides, and so does `use("numpy")` for a block of code. numba
-takes a second to load, so nobody waits for it before an array is large enough to be worth it.
+`MINIGRAD_KERNELS=numpy` or `numba` in the environment decides, and so does `use("numpy")` for a block of code; with
+"definitions" there are no kernels, and ordinary ops compute everything. numba takes a second to load, so nobody waits
+for it before an array is large enough to be worth it.
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ import os
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from importlib import import_module
 
 import numpy as np
 
 from ..engine.errors import ArgumentError, MissingExtraError, nearest
 
-NAMES = ("numpy", "numba")
+NAMES = ("numpy", "numba", "definitions")
 WORTHWHILE = 4096  # elements: below, loading numba would not pay, and NumPy is as quick
 _forced: str | None = None
 _order: tuple[str, ...] | None = None  # for large arrays on a CPU; None until one comes
@@ -28,13 +30,25 @@ def candidates(array_type: type, size: int) -> Sequence[str]:
         if size < WORTHWHILE and _forced is None:
             return ("numpy",)
         return _order if _order is not None else _decide()
-    return ("cuda",) if array_type.__module__.partition(".")[0] == "cupy" else ()
+    is_cupy = array_type.__module__.partition(".")[0] == "cupy"
+    return _load_cuda() if is_cupy and _forced != "definitions" else ()
+
+
+@cache
+def _load_cuda() -> tuple[str, ...]:
+    """Make the CUDA kernels known, when the first array of CuPy's comes."""
+    import_module("minigrad.kernels.cuda")
+    return ("cuda",)
 
 
 def _decide() -> tuple[str, ...]:
     global _order
-    wanted = _forced
-    _order = ("numba", "numpy") if wanted != "numpy" and _load_numba(required=wanted == "numba") else ("numpy",)
+    if _forced == "definitions":
+        _order = ()
+    elif _forced != "numpy" and _load_numba(required=_forced == "numba"):
+        _order = ("numba", "numpy")
+    else:
+        _order = ("numpy",)
     return _order
 
 
@@ -57,12 +71,13 @@ def _load_numba(required: bool) -> bool:
 
 def implementation() -> str:
     """The name of the kernels that large arrays on the CPU go to."""
-    return (_order or _decide())[0]
+    order = _decide() if _order is None else _order
+    return order[0] if order else "definitions"
 
 
 @contextmanager
 def use(name: str | None) -> Iterator[None]:
-    """Inside, these kernels are used for every size, "numpy" or "numba"; None decides by itself."""
+    """Inside, these kernels are used for every size, "numpy", "numba" or "definitions"; None decides by itself."""
     global _forced, _order
     before = _forced, _order
     _forced, _order = _checked(name), None

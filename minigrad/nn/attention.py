@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from .. import kernels
+from ..engine.draws import next_key
 from ..engine.errors import ArgumentError, DtypeError, GradientError, ShapeError
 from ..engine.modes import no_grad
 from ..engine.tensor import Tensor
@@ -199,6 +201,9 @@ class MultiHeadAttention(Module):
         query, key, value = (tensors[id(x)] for x in (query, key, value))
         mask = as_tensor(mask)
         self._check(query, key, value, mask, is_own, is_causal)
+        dropped = self.dropout if self.training else 0.0
+        if is_own and self._is_fused and self.rotary is None and cache is None:
+            return self.out_proj(self._attend_to_itself(query, mask, is_causal, dropped))
         past = cache.length if cache is not None and is_own else 0
         queries, keys, values = self._heads(query, key, value, is_own, cache, past)
         if is_causal and past:  # the plain function takes the first query for the first position
@@ -206,10 +211,23 @@ class MultiHeadAttention(Module):
             mask, is_causal = ahead if mask is None else ahead & mask, False
         if self.watchers:
             self._show(queries, keys, mask, is_causal)
-        dropped = self.dropout if self.training else 0.0
         seen = F.scaled_dot_product_attention(queries, keys, values, mask, is_causal=is_causal, dropout_p=dropped)
         together = seen.transpose(0, 2, 1, 3).reshape(*query.shape)  # (B, h, L, C/h) -> (B, L, C)
         return self.out_proj(together)
+
+    def _attend_to_itself(self, x: Tensor, mask: Any, is_causal: bool, dropped: float) -> Tensor:
+        """The usual case without parting the heads in memory: (B, L, C) -> (B, L, 3·C) -> (B, L, C)."""
+        batch, length, _ = x.shape
+        packed = F.linear(x, self.in_proj_weight, self.in_proj_bias)
+        if mask is not None:
+            F.check_mask("MultiHeadAttention", mask, (batch, self.heads, length, length))
+        if self.watchers:
+            heads = packed.detach().reshape(batch, length, 3, self.heads, self.dim // self.heads)
+            queries, keys, _ = heads.transpose(2, 0, 3, 1, 4)  # each (B, h, L, C/h)
+            self._show(queries, keys, mask, is_causal)
+        draw, start = next_key(batch * self.heads * length * length) if dropped else (0, 0)
+        options = {"heads": self.heads, "causal": is_causal, "scale": (self.dim // self.heads) ** -0.5}
+        return kernels.packed_attention(packed, mask, **options, dropout_p=dropped, dropout_key=draw, start=start)
 
     def _heads(
         self, query: Any, key: Any, value: Any, is_own: bool, cache: KVCache | None, past: int

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.backend import backend_of, on_device_of
+from .. import kernels
+from ..engine.draws import next_key
 from ..engine.errors import (
     ArgumentError,
     DtypeError,
@@ -17,7 +18,7 @@ from ..engine.errors import (
     broadcast_problem,
     describe,
 )
-from ..engine.tensor import Tensor, wrap
+from ..engine.tensor import Tensor
 from ..functions import (
     elu,
     gelu,
@@ -37,13 +38,12 @@ from ..functions import (
     softsign,
     tanh,
 )
-from ..ops.arithmetic import logical_and, where
+from ..kernels.definitions import attend
+from ..ops.arithmetic import where
 from ..ops.convolution import convolve, pool_max, pool_mean
-from ..ops.neural import _causal_mask, _masked_softmax
-from ..ops.neural import softmax as _softmax
 from ..ops.products import matmul
 from ..ops.shape import swapaxes
-from .declare import TensorLike, as_constant, function
+from .declare import TensorLike, function
 from .losses import binary_cross_entropy_with_logits, cross_entropy, huber_loss, kl_div, l1_loss, mse_loss, nll_loss
 from .normalizing import batch_norm, cosine_similarity, layer_norm, rms_norm
 
@@ -105,8 +105,7 @@ def linear(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None
         raise ShapeError("linear: input and weight do not fit", "input (…, in) and weight (out, in)", got, fix)
     if bias is not None and bias.shape != weight.shape[:-1]:
         raise ShapeError("linear: the bias does not fit the weight", weight.shape[:-1], bias.shape)
-    product = matmul(input, weight.T)
-    return product if bias is None else product + bias
+    return kernels.linear(input, weight, bias)
 
 
 @function
@@ -128,8 +127,7 @@ def embedding(input: TensorLike, weight: TensorLike, padding_idx: int | None = N
         raise IndexingError("embedding: a row number is out of range", expected, int(input[wrong][0]))
     if padding_idx is not None and not -rows <= padding_idx < rows:
         raise IndexingError("embedding: padding_idx is out of range", f"{-rows} to {rows - 1}", padding_idx)
-    picked = weight[input]
-    return picked if padding_idx is None else where(input[..., None] == padding_idx % rows, as_constant(picked), picked)
+    return kernels.embedding(weight, input, padding_idx=None if padding_idx is None else padding_idx % rows)
 
 
 @function
@@ -140,22 +138,15 @@ def dropout(input: TensorLike, p: float = 0.5, training: bool = True) -> Tensor:
         raise DtypeError(
             "dropout: only floating tensors can be scaled", "a floating dtype", input.dtype, "input.astype('float32')"
         )
-    return _drop(input, p) if training and p else input
+    if not training or not p:
+        return input
+    key, start = next_key(input.size)
+    return kernels.dropout(input, p=p, key=key, start=start)
 
 
 def _check_probability(name: str, p: float) -> None:
     if not 0 <= p <= 1:
         raise ArgumentError(f"{name}: what is dropped is a probability", "0 to 1", p)
-
-
-def _drop(input: Any, p: float) -> Any:
-    """The draws are always float32, so that they do not depend on the dtype of the model."""
-    array = input.data if isinstance(input, Tensor) else input
-    backend = backend_of(array)
-    with on_device_of(array):
-        kept = backend.random.uniform(array.shape, "float32") >= p
-        factors = backend.xp.where(kept, 1 / (1 - p) if p < 1 else 0, 0).astype(array.dtype)
-    return input * (wrap(factors) if isinstance(input, Tensor) else factors)
 
 
 @function
@@ -240,19 +231,19 @@ def scaled_dot_product_attention(
     _check_probability(name, dropout_p)
     _check_attention(name, query, key, value, mask)
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
-    scores = matmul(query * scale, swapaxes(key, axis1=-1, axis2=-2))  # (…, L, E) @ (…, E, S) -> (…, L, S)
-    allowed = _causal_mask(scores) if is_causal else None
-    if mask is not None:
-        if mask.dtype.kind == "b":
-            may = mask
-        else:
-            may = mask != -math.inf
-            scores = scores + where(may, mask, 0)
-        allowed = may if allowed is None else logical_and(may, allowed)
-    weights = _softmax(scores) if allowed is None else _masked_softmax(scores, allowed)
-    if dropout_p:
-        weights = _drop(weights, dropout_p)
-    return matmul(weights, value)  # (…, L, S) @ (…, S, V) -> (…, L, V)
+    draw, start = next_key(math.prod(_scores_shape(query, key))) if dropout_p else (0, 0)
+    if mask is None or mask.dtype.kind == "b":
+        return kernels.attention(
+            query, key, value, mask, causal=is_causal, scale=scale, dropout_p=dropout_p, dropout_key=draw, start=start
+        )
+    may = mask != -math.inf
+    scores = matmul(query * scale, swapaxes(key, axis1=-1, axis2=-2)) + where(may, mask, 0)  # (…, L, S)
+    return attend(scores, value, may, is_causal, dropout_p, draw, start)
+
+
+def _scores_shape(query: Any, key: Any) -> tuple[int, ...]:
+    """(…, L, E), (…, S, E) -> (…, L, S)"""
+    return (*np.broadcast_shapes(query.shape[:-2], key.shape[:-2]), query.shape[-2], key.shape[-2])
 
 
 def _check_attention(name: str, query: Any, key: Any, value: Any, mask: Any) -> None:
@@ -266,8 +257,12 @@ def _check_attention(name: str, query: Any, key: Any, value: Any, mask: Any) -> 
         raise ShapeError(f"{name}: there is not one value for each key", "key (…, S, E) and value (…, S, V)", got)
     if problem := broadcast_problem(f"{name} (the axes before the last two)", [s[:-2] for s in shapes]):
         raise problem
-    if mask is None:
-        return
+    if mask is not None:
+        check_mask(name, mask, _scores_shape(query, key))
+
+
+def check_mask(name: str, mask: Any, scores: tuple[int, ...]) -> None:
+    """Refuse a mask that is none, or does not broadcast to the shape of the scores."""
     if mask.dtype.kind not in "bf":
         raise DtypeError(
             f"{name}: a mask is boolean (True: may attend) or floating (added to the scores)",
@@ -275,7 +270,6 @@ def _check_attention(name: str, query: Any, key: Any, value: Any, mask: Any) -> 
             mask.dtype,
             "mask.astype('bool')",
         )
-    scores = (*np.broadcast_shapes(shapes[0][:-2], shapes[1][:-2]), query.shape[-2], key.shape[-2])
     if len(mask.shape) > len(scores) or any(m not in (1, n) for m, n in zip(mask.shape[::-1], scores[::-1])):
         raise ShapeError(
             f"{name}: the mask does not fit the scores", f"a shape that broadcasts to {scores}", mask.shape

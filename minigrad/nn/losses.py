@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from .. import kernels
 from ..engine.errors import ArgumentError, DtypeError, IndexingError, ShapeError, describe, nearest
 from ..engine.tensor import Tensor
 from ..ops.activations import softplus
@@ -15,7 +16,7 @@ from ..ops.elementwise import exp, log, square
 from ..ops.neural import _logistic_loss, log_softmax
 from ..ops.reduction import mean
 from ..ops.reduction import sum as sum_
-from ..ops.shape import expand_dims, reshape, squeeze
+from ..ops.shape import expand_dims, moveaxis, reshape, squeeze
 from .declare import TensorLike, function
 
 REDUCTIONS = ("mean", "sum", "none")
@@ -239,12 +240,27 @@ def cross_entropy(
     if not 0 <= label_smoothing <= 1:
         raise ArgumentError(f"{name}: label_smoothing is a share", "0 to 1", label_smoothing)
     soft = _are_probabilities(input, target)
+    if not soft and weight is None:
+        return _plain_cross_entropy(input, target, axis, ignore_index, reduction, label_smoothing)
     scores = log_softmax(input, axis=axis)
     if not soft:
         return _label_losses(name, scores, target, weight, ignore_index, reduction, label_smoothing)
     target = target * (1 - label_smoothing) + label_smoothing / classes if label_smoothing else target
     terms = scores * target if weight is None else scores * target * _along_classes(weight, input.ndim, axis)
     return _reduce(-sum_(terms, axis=axis), reduction)
+
+
+def _plain_cross_entropy(
+    input: Any, target: Any, axis: int, ignore_index: int, reduction: str, smoothing: float
+) -> Any:
+    """Of labels, without class weights: straight from the logits, brought into the form (N, classes)."""
+    _, valid = _check_labels("cross_entropy", input, target, axis, ignore_index)
+    logits = reshape(moveaxis(input, source=axis, destination=-1), shape=(-1, input.shape[axis]))
+    labels = reshape(astype(target, dtype="int64"), shape=(-1,))
+    losses = kernels.cross_entropy(logits, labels, ignore_index=ignore_index, smoothing=smoothing)
+    if reduction == "mean":
+        return sum_(losses) / (int(valid.sum()) or math.nan)
+    return sum_(losses) if reduction == "sum" else reshape(losses, shape=target.shape)
 
 
 def _are_probabilities(input: Any, target: Any) -> bool:

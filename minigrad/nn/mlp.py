@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .. import kernels
 from ..engine.errors import ArgumentError, nearest
 from ..engine.tensor import Tensor
 from ..ops import FUNCTIONS
@@ -65,7 +66,9 @@ class MLP(Module):
 
     def forward(self, x: Any) -> Tensor:
         inner = self.up(x)  # (…, dim) -> (…, hidden), or (…, 2·hidden)
-        if self.is_gated:
+        if self.activation == "swiglu":
+            inner = kernels.swiglu(inner)
+        elif self.is_gated:
             gate, inner = split(inner, 2, axis=-1)  # each (…, hidden)
             inner = GATED[self.activation](gate) * inner
         else:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from .. import kernels
 from ..engine.errors import ArgumentError, ShapeError, axis_problem, broadcast_problem
 from ..engine.modes import no_grad
 from ..engine.tensor import Tensor
@@ -51,10 +53,7 @@ def layer_norm(
 ) -> Tensor:
     """`(x - mean) / sqrt(var + eps) * weight + bias`, with mean and variance over the last axes, those of `normalized_shape`."""
     axes = _check_normalized("layer_norm", input, normalized_shape, weight=weight, bias=bias)
-    wide = _wide(input)
-    centred = wide - mean(wide, axis=axes, keepdims=True)
-    spread = mean(centred * centred, axis=axes, keepdims=True)
-    return _scale_and_shift(_like(centred * rsqrt(spread + eps), input), weight, bias)
+    return _along_rows(kernels.layer_norm, axes, input, weight, bias, eps=eps)
 
 
 @function
@@ -63,9 +62,21 @@ def rms_norm(
 ) -> Tensor:
     """`x / sqrt(mean(x²) + eps) * weight` over the last axes; eps is the rounding unit it is computed with unless given."""
     axes = _check_normalized("rms_norm", input, normalized_shape, weight=weight)
+    eps = float(np.finfo(_wide(input).dtype).eps) if eps is None else eps
+    return _along_rows(kernels.rms_norm, axes, input, weight, eps=eps)
+
+
+def _along_rows(norm: Any, axes: tuple[int, ...], input: Any, *parameters: Any, eps: float) -> Any:
+    """A norm of the last axes as one of rows; what is not computed in its own dtype is scaled and shifted afterwards."""
     wide = _wide(input)
-    eps = float(np.finfo(wide.dtype).eps) if eps is None else eps
-    return _scale_and_shift(_like(wide * rsqrt(mean(wide * wide, axis=axes, keepdims=True) + eps), input), weight, None)
+    lead = input.shape[: input.ndim - len(axes)]
+    rows = wide if len(axes) == 1 else reshape(wide, shape=(*lead, math.prod(input.shape[len(lead) :])))
+    if wide is not input:
+        normal = _like(norm(rows, *[None for _ in parameters], eps=eps), input)
+        return _scale_and_shift(reshape(normal, shape=input.shape), *parameters, *[None] * (2 - len(parameters)))
+    flat = [p if p is None or len(axes) == 1 else reshape(p, shape=(-1,)) for p in parameters]
+    normal = norm(rows, *flat, eps=eps)
+    return normal if len(axes) == 1 else reshape(normal, shape=input.shape)
 
 
 def _wide(x: Any) -> Any:

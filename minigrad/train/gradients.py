@@ -6,6 +6,7 @@ step is Σ over terms of (all sums / all units), so ten batches give what one ba
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+import minigrad.nn  # noqa: F401  (which makes the functions of neural networks known)
+
 from . import Fixed, add, spread
 
 
@@ -22,6 +24,19 @@ def masked_soft(a, allowed, axis=-1):
     return e / np.where(total == 0, 1, total)
 
 
+def draws(numbers, key):
+    """The hash of dropout in whole numbers of Python, which know no overflow."""
+    found = []
+    for n in numbers.tolist():
+        for half in (key & 0xFFFFFFFF, key >> 32):
+            n ^= half
+            for shift, factor in ((16, 0x21F0AAAD), (15, 0x735A2D97)):
+                n = (n ^ n >> shift) * factor & 0xFFFFFFFF
+            n ^= n >> 15
+        found.append(n)
+    return np.array(found)
+
+
 for axis in (-1, 0, 1):
     add("softmax", soft, spread(2, 3, 2), kwargs={"axis": axis}, label=f"axis {axis}")
     add("log_softmax", log_soft, spread(2, 3, 2), kwargs={"axis": axis}, label=f"axis {axis}")
@@ -34,6 +49,14 @@ rows = np.array([[True, False, True], [False, False, False], [False, True, True]
 add("_masked_softmax", masked_soft, spread(3, 3), rows, label="with a row of nothing")
 add("_masked_softmax", masked_soft, spread(3, 3), rows, kwargs={"axis": 0}, label="columns")
 add("_masked_softmax", masked_soft, spread(2, 3, 3), rows, label="mask stretched")
+add(
+    "_dropout_factors",
+    lambda a, p, key, start: np.where(draws(np.arange(a.size) + start, key) >= p * 2**32, 1 / (1 - p), 0).reshape(
+        a.shape
+    ),
+    spread(3, 4),
+    kwargs={"p": 0.25, "key": 0x123456789ABCDEF, "start": 7},
+)
 add("_causal_mask", lambda a: np.tril(np.ones(a.shape[-2:], bool)), spread(2, 3, 4))
 add(
     "_logistic_loss",
