@@ -90,9 +90,9 @@ def test_the_wheel_declares_its_version_python_licence_and_command(wheel, metada
     assert any(name.endswith("LICENSE") for name in names)
 
 
-def test_only_numpy_and_safetensors_are_required_and_the_broken_safetensors_is_not(metadata):
+def test_only_small_packages_are_required_and_the_broken_safetensors_is_not(metadata):
     required = [r for r in metadata.get_all("Requires-Dist", []) if "extra ==" not in r]
-    assert sorted(required) == ["numpy>=2.0", "safetensors!=0.8.0"]
+    assert sorted(required) == ["numpy>=2.0", "safetensors!=0.8.0", "threadpoolctl>=3.1"]
 
 
 def test_every_extra_exists_and_all_leaves_out_the_cuda_ones(metadata):

@@ -213,7 +213,7 @@ def embedding_backward(g, kept, needs, weight, index, *, padding_idx):
     numbers, rows = index.reshape(-1), rows_of(g)
     order = np.argsort(numbers, kind="stable")
     numbers = numbers[order]
-    starts = np.flatnonzero(np.diff(numbers, prepend=-1))
+    starts = np.flatnonzero(np.concatenate(([True], numbers[1:] != numbers[:-1])))
     out = np.zeros(weight.shape, weight.dtype)
     out[numbers[starts]] = np.add.reduceat(rows[order], starts)
     if padding_idx is not None:

@@ -57,7 +57,7 @@ def attend(query: Any, key: Any, value: Any, mask: Any, out: Any, causal: bool, 
     allowed = _allowed(mask, causal, query, key)
     for b in _chunks(query, key):
         weights = _scores(query[b], key[b], None if allowed is None else allowed[b], scale)
-        logs[b] = softmax_in_place(weights)
+        logs[b] = softmax_in_place(weights, masked=allowed is not None)
         if dropout[0]:
             weights *= _factors(weights, b.start, dropout)
         np.matmul(weights, value[b], out=out[b])  # (b, h, L, S) @ (b, h, S, V)

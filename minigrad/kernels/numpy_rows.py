@@ -97,13 +97,15 @@ def accepts_softmax(a, *, axis):
 
 
 def accepts_masked_softmax(a, allowed, *, axis):
-    return allowed.dtype == bool and allowed.ndim <= a.ndim and accepts_softmax(a, axis=axis)
+    fits = allowed.ndim <= a.ndim and all(m in (1, n) for m, n in zip(allowed.shape[::-1], a.shape[::-1]))
+    return allowed.dtype == bool and fits and accepts_softmax(a, axis=axis)
 
 
-def softmax_in_place(rows: np.ndarray) -> np.ndarray:
-    """Turn each row into its softmax; a row that is all -inf becomes zeros. Returns the log of each row's sum, or inf."""
+def softmax_in_place(rows: np.ndarray, masked: bool = True) -> np.ndarray:
+    """Turn each row into its softmax; if `masked`, one that is all -inf becomes zeros. Returns the log of each row's sum, or inf."""
     top = rows.max(-1, keepdims=True)
-    top[top == -math.inf] = 0
+    if masked:
+        top[top == -math.inf] = 0
     rows -= top
     np.exp(rows, out=rows)
     total = rows.sum(-1, keepdims=True)

@@ -145,10 +145,13 @@ class Optimizer:
 
     def _change(self, p: Array, g: Array, state: State, group: Group, scale: float) -> None:
         """Change the weights: large ones in pieces, by a compiled kernel or by the rule, on all cores."""
+        kernel = step_kernel(self.compiled, p) if p.flags.c_contiguous else None
+        if kernel is not None and type(p) is not np.ndarray:
+            kernel(self, p, g, state, group, scale)
+            return
         if not (self.elementwise and p.size > BLOCK and _is_flat(p)):
             self.update(backend_of(p).xp, p, g if scale == 1 else g * scale, state, group)
             return
-        kernel = step_kernel(self.compiled, p)
         size = BLOCK if kernel is None else max(math.ceil(p.size / cores()), BLOCK)
         pieces = list(_pieces(p, g, state, size))
 

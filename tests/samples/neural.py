@@ -56,6 +56,7 @@ add(
     ),
     spread(3, 4),
     kwargs={"p": 0.25, "key": 0x123456789ABCDEF, "start": 7},
+    dtype_as_reference=False,
 )
 add("_causal_mask", lambda a: np.tril(np.ones(a.shape[-2:], bool)), spread(2, 3, 4))
 add(

@@ -1,0 +1,176 @@
+"""Vectors of 16 float32 as a type of numba's, for rows that are too short to be left to LLVM's vectoriser.
+
+It would do the last elements of each row one by one, and for the tens of elements that a row of attention has this takes
+longer than the others together. Rows are given by their addresses, and end where a multiple of 16 elements does.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic, models, overload, register_model
+
+from . import maths
+from .compiling import exact
+
+LANES = 16
+BYTES = 4 * LANES
+F = np.float32
+
+
+class _Vector(types.Type):
+    pass
+
+
+VECTOR = _Vector("float32x16")
+_FLOATS = ir.VectorType(ir.FloatType(), LANES)
+_INTS = ir.VectorType(ir.IntType(32), LANES)
+
+
+@register_model(_Vector)
+class _Model(models.PrimitiveModel):
+    def __init__(self, manager: Any, kind: Any):
+        super().__init__(manager, kind, _FLOATS)
+
+
+def repeated(builder: ir.IRBuilder, scalar: ir.Value, size: int = LANES) -> ir.Value:
+    """LLVM's instructions for a vector of equal numbers."""
+    first = builder.insert_element(
+        ir.Constant(ir.VectorType(scalar.type, size), ir.Undefined), scalar, ir.IntType(32)(0)
+    )
+    return builder.shuffle_vector(first, first, ir.Constant(ir.VectorType(ir.IntType(32), size), [0] * size))
+
+
+def _pointer(builder: ir.IRBuilder, address: ir.Value) -> ir.Value:
+    return builder.inttoptr(address, _FLOATS.as_pointer())
+
+
+@intrinsic
+def splat(context, number):
+    """16 times the same number."""
+    return VECTOR(types.float32), lambda context, builder, signature, args: repeated(builder, args[0])
+
+
+@intrinsic
+def load(context, address):
+    """The 16 numbers from an address on."""
+
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
+        return builder.load(_pointer(builder, args[0]), align=4)
+
+    return VECTOR(types.int64), generate
+
+
+@intrinsic
+def store(context, vector, address):
+    """Write the 16 numbers from an address on."""
+
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
+        builder.store(args[0], _pointer(builder, args[1]), align=4)
+        return context.get_dummy_value()
+
+    return types.void(VECTOR, types.int64), generate
+
+
+@intrinsic
+def up_to(context, count, a, b):
+    """`a` in the first `count` lanes, `b` in the others."""
+
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
+        count, a, b = args
+        numbers = ir.Constant(_INTS, list(range(LANES)))
+        return builder.select(builder.icmp_signed("<", numbers, repeated(builder, count)), a, b)
+
+    return VECTOR(types.int32, VECTOR, VECTOR), generate
+
+
+@intrinsic
+def where(context, condition, a, b):
+    """`a` where the condition is not 0, else `b`."""
+
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
+        return builder.select(builder.fcmp_unordered("!=", args[0], ir.Constant(_FLOATS, [0.0] * LANES)), *args[1:])
+
+    return VECTOR(VECTOR, VECTOR, VECTOR), generate
+
+
+def _folded(builder: ir.IRBuilder, vector: ir.Value, combine: Any) -> ir.Value:
+    """All lanes combined into one number, by halves."""
+    for size in (8, 4, 2, 1):
+        numbers = ir.Constant(_INTS, [(i + size) % LANES for i in range(LANES)])
+        vector = combine(builder, vector, builder.shuffle_vector(vector, vector, numbers))
+    return builder.extract_element(vector, ir.IntType(32)(0))
+
+
+def _larger(builder: ir.IRBuilder, a: ir.Value, b: ir.Value) -> ir.Value:
+    return builder.select(builder.fcmp_ordered(">", a, b), a, b)
+
+
+@intrinsic
+def larger(context, a, b):
+    """The larger of each two; `b` if one is NaN."""
+    return VECTOR(VECTOR, VECTOR), lambda context, builder, signature, args: _larger(builder, *args)
+
+
+@intrinsic
+def largest(context, vector):
+    """The largest of the 16 numbers."""
+    return types.float32(VECTOR), lambda context, builder, signature, args: _folded(builder, args[0], _larger)
+
+
+@intrinsic
+def total(context, vector):
+    """The sum of the 16 numbers."""
+
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
+        return _folded(builder, args[0], ir.IRBuilder.fadd)
+
+    return types.float32(VECTOR), generate
+
+
+@intrinsic
+def _power(context, n):
+    """The 9 lowest bits of each, taken for those of an exponent."""
+
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
+        bits = builder.shl(builder.bitcast(args[0], _INTS), ir.Constant(_INTS, [23] * LANES))
+        return builder.bitcast(bits, _FLOATS)
+
+    return VECTOR(VECTOR), generate
+
+
+def _define(symbol: Any, instruction: str) -> None:
+    @intrinsic
+    def apply(context, a, b):
+        def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
+            return getattr(builder, instruction)(*args, flags=("contract",))
+
+        return VECTOR(VECTOR, VECTOR), generate
+
+    @overload(symbol)
+    def choose(a, b):
+        return (lambda a, b: apply(a, b)) if a == b == VECTOR else None
+
+
+for _symbol, _instruction in ((operator.add, "fadd"), (operator.sub, "fsub"), (operator.mul, "fmul")):
+    _define(_symbol, _instruction)
+
+
+@exact
+def exp(x):
+    """As `maths.exp`, for numbers that are not above 88."""
+    y = larger(splat(maths._LOWEST), x)  # NaN stays
+    n = y * splat(maths._LOG2E) + splat(maths._ROUND)
+    power = _power(n)
+    n = n - splat(maths._ROUND)
+    r = y - n * splat(maths._LN2_HIGH) - n * splat(maths._LN2_LOW)
+    p = splat(maths._E6) * r + splat(maths._E5)
+    p = p * r + splat(maths._E4)
+    p = p * r + splat(maths._E3)
+    p = p * r + splat(maths._E2)
+    p = p * (r * r) + r
+    return (p + p + splat(F(2))) * power

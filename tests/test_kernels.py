@@ -1,0 +1,366 @@
+"""Each implementation of each fused operation computes what its definition says: values, gradients, NaN and infinities.
+
+Results in float32 are compared with the definition in float64. They may differ by ULPS units in the last place of the
+largest number of the result, or of 1: sums are taken in another order, and numbers that cancel are not small by themselves.
+"""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from contextlib import contextmanager
+from itertools import product
+
+import numpy as np
+import pytest
+
+import minigrad as mg
+from minigrad import kernels
+from minigrad.check import gradcheck
+from minigrad.kernels import FUSED, use
+
+ULPS = 16
+EPS = float(np.finfo(np.float32).eps)
+NUMBA = pytest.mark.skipif(
+    importlib.util.find_spec("numba") is None, reason="needs numba: pip install 'minigrad[fast]'"
+)
+IMPLEMENTATIONS = ["numpy", pytest.param("numba", marks=NUMBA)]
+rng = np.random.default_rng(0)
+DROPOUT = {"dropout_p": 0.3, "dropout_key": 0x1234567890ABCDEF, "start": 7}
+NO_DROPOUT = {"dropout_p": 0.0, "dropout_key": 0, "start": 0}
+
+
+def normal(*shape):
+    return rng.standard_normal(shape)
+
+
+def some(*shape):
+    return rng.random(shape) < 0.6
+
+
+def numbers(high, *shape):
+    return rng.integers(0, high, shape)
+
+
+def labels(classes, count, ignored=-100):
+    picked = numbers(classes, count)
+    picked[::3] = ignored
+    return picked
+
+
+SAMPLES = {
+    "gelu": [([normal(*s)], {"approximate": a}) for s in ((1,), (3, 17), (1001,)) for a in ("none", "tanh")],
+    "silu": [([normal(*s)], {}) for s in ((1,), (3, 17), (1001,), (2, 0, 3))],
+    "swiglu": [([normal(*s)], {}) for s in ((2,), (3, 34), (2, 3, 6), (5, 2002))],
+    "linear": [
+        ([normal(1, 1), normal(1, 1), normal(1)], {}),
+        ([normal(2, 17, 3), normal(33, 3), normal(33)], {}),
+        ([normal(1001, 17), normal(1, 17), None], {}),
+        ([normal(17), normal(3, 17), normal(3)], {}),
+    ],
+    "layer_norm": [
+        ([normal(3, 1), normal(1), normal(1)], {"eps": 1e-5}),
+        ([normal(2, 3, 17) + 3, normal(17), normal(17)], {"eps": 1e-5}),
+        ([normal(17, 1001), None, None], {"eps": 1e-5}),
+        ([normal(1001, 3), normal(3), None], {"eps": 1e-2}),
+        ([np.zeros((2, 5)), None, normal(5)], {"eps": 1e-5}),
+    ],
+    "rms_norm": [
+        ([normal(3, 1), normal(1)], {"eps": 1e-5}),
+        ([normal(2, 3, 17), None], {"eps": 1e-5}),
+        ([normal(1001, 33), normal(33)], {"eps": 1e-2}),
+        ([np.zeros((2, 5)), normal(5)], {"eps": 1e-5}),
+    ],
+    "softmax": [([normal(*s) * 3], {"axis": -1}) for s in ((1,), (3, 17), (2, 3, 1001), (1001, 1))],
+    "_masked_softmax": [
+        ([normal(3, 17), some(3, 17)], {"axis": -1}),
+        ([normal(2, 3, 5, 17), some(2, 1, 1, 17)], {"axis": -1}),
+        ([normal(2, 3, 5, 17), some(5, 1)], {"axis": -1}),
+        ([normal(3, 1001), np.zeros((1, 1001), bool)], {"axis": -1}),
+    ],
+    "cross_entropy": [
+        ([normal(n, v) * 3, labels(v, n, ignored)], {"ignore_index": ignored, "smoothing": s})
+        for s, (n, v, ignored) in product((0.1, 0.0), ((1, 1, 5), (17, 3, -100), (5, 1001, 0)))
+    ],
+    "embedding": [
+        ([normal(65, 17), numbers(65, 3, 1001)], {"padding_idx": 3}),
+        ([normal(5, 3), numbers(5, 2, 3)], {"padding_idx": None}),
+        ([normal(1, 1), numbers(1, 1)], {"padding_idx": None}),
+    ],
+    "dropout": [([normal(*s)], {"p": p, "key": 2**62 + 3, "start": 2**32 - 5}) for p in (0.1, 1.0) for s in ((1,), (3, 101))],
+    "attention": [
+        ([normal(2, 3, 17, 5), normal(2, 3, 17, 5), normal(2, 3, 17, 5), None], dict(causal=True, scale=0.4, **NO_DROPOUT)),
+        ([normal(1, 2, 5, 4), normal(1, 2, 33, 4), normal(1, 2, 33, 7), None], dict(causal=False, scale=0.5, **DROPOUT)),
+        ([normal(2, 2, 9, 8), normal(2, 2, 9, 8), normal(2, 2, 9, 8), some(2, 1, 9, 9)], dict(causal=True, scale=0.3, **DROPOUT)),
+        ([normal(1, 1, 4, 1), normal(1, 1, 1, 1), normal(1, 1, 1, 1), None], dict(causal=False, scale=1.0, **NO_DROPOUT)),
+    ],
+    "packed_attention": [
+        ([normal(2, 17, 36), None], dict(heads=3, causal=True, scale=0.5, **NO_DROPOUT)),
+        ([normal(2, 5, 24), some(2, 1, 1, 5)], dict(heads=2, causal=False, scale=0.5, **DROPOUT)),
+    ],
+}  # fmt: skip
+CASES = [pytest.param(n, i, id=f"{n}-{i}") for n, samples in SAMPLES.items() for i in range(len(samples))]
+FIRST = [pytest.param(n, 0 if n in ("gelu", "silu") else 1, id=n) for n in SAMPLES]
+
+
+def is_real(x):
+    return x is not None and x.dtype.kind == "f"
+
+
+def cast(inputs, dtype):
+    return [x.astype(dtype) if is_real(x) else x for x in inputs]
+
+
+@contextmanager
+def definitions():
+    """Inside, nothing has a kernel."""
+    kept = {op: dict(op.kernels) for op in FUSED.values()}
+    try:
+        for op in kept:
+            op.kernels.clear()
+        yield
+    finally:
+        for op, found in kept.items():
+            op.kernels.update(found)
+
+
+def compute(op, inputs, attrs, g=None):
+    """The value and the gradients of a call with Tensors, as arrays; `g` is the gradient of the value, or all ones."""
+    args = [None if x is None else mg.tensor(x, requires_grad=is_real(x)) for x in inputs]
+    with np.errstate(all="ignore"):
+        out = op(*args, **attrs)
+        wanted = [x for x in args if x is not None and x.requires_grad]
+        g = np.ones(out.shape, out.dtype) if g is None else g.astype(out.dtype)
+        grads = mg.autograd.grad(out, wanted, mg.tensor(g))
+    return [x.detach().numpy() for x in (out, *grads)]
+
+
+def by_definition(name, inputs, attrs, g=None):
+    with definitions():
+        return compute(FUSED[name], inputs, attrs, g)
+
+
+def slopes(name, inputs, attrs):
+    with definitions():
+        shape = FUSED[name](*[None if x is None else mg.tensor(x) for x in inputs], **attrs).shape
+    return np.random.default_rng(1).standard_normal(shape)
+
+
+def run(kernel, inputs, attrs, g, needs=None):
+    """The same straight from a kernel, which must take these arrays."""
+    needs = needs or tuple(is_real(x) for x in inputs)
+    assert kernel.accepts(*inputs, **attrs)
+    out, kept = kernel.forward(*inputs, **attrs)
+    grads = kernel.backward(g, kept, needs, *inputs, **attrs)
+    assert len(grads) == len(inputs)
+    return [out, *[grad for grad, need in zip(grads, needs) if need]]
+
+
+def check_close(results, wanted):
+    assert len(results) == len(wanted)
+    for got, want in zip(results, wanted):
+        assert got.shape == want.shape and got.dtype == np.float32
+        if want.size:
+            scale = max(np.abs(want[np.isfinite(want)]).max(initial=0), 1)
+            np.testing.assert_allclose(got, want, rtol=0, atol=ULPS * EPS * scale)
+
+
+def kernel_of(implementation, name):
+    with use(implementation):
+        return FUSED[name].kernels[implementation]
+
+
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+def test_every_fused_op_has_samples_and_every_implementation(implementation):
+    with use(implementation):
+        assert set(FUSED) == set(SAMPLES)
+        assert [name for name, op in FUSED.items() if implementation not in op.kernels] == []
+
+
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+@pytest.mark.parametrize("name, number", CASES)
+def test_values_and_gradients_are_those_of_the_definition(name, number, implementation):
+    inputs, attrs = SAMPLES[name][number]
+    g = slopes(name, inputs, attrs)
+    exact = by_definition(name, cast(cast(inputs, "float32"), "float64"), attrs, g.astype("float32"))
+    single = cast(inputs, "float32")
+    before = [None if x is None else x.copy() for x in single]
+    check_close(run(kernel_of(implementation, name), single, attrs, g.astype("float32")), exact)
+    for x, copy in zip(single, before):
+        np.testing.assert_array_equal(x, copy, "an input was written to")
+
+
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+@pytest.mark.parametrize("name, number", FIRST)
+def test_each_gradient_can_be_asked_for_alone(name, number, implementation):
+    inputs, attrs = SAMPLES[name][number]
+    kernel, single = kernel_of(implementation, name), cast(inputs, "float32")
+    g = slopes(name, inputs, attrs).astype("float32")
+    _, *together = run(kernel, single, attrs, g)
+    real = [i for i, x in enumerate(single) if is_real(x)]
+    for position, i in enumerate(real):
+        _, alone = run(kernel, single, attrs, g, tuple(j == i for j in range(len(single))))
+        np.testing.assert_array_equal(alone, together[position])
+
+
+def read_only(x):
+    x = x.copy()
+    x.setflags(write=False)
+    return x
+
+
+def unaligned(x):
+    room = np.empty(x.nbytes + 1, np.uint8)[1:]
+    moved = room.view(x.dtype).reshape(x.shape)
+    moved[...] = x
+    return moved
+
+
+LAYOUTS = {
+    "read-only": read_only,
+    "Fortran order": lambda x: np.asfortranarray(x) if x.ndim > 1 else x,
+    "every second": lambda x: np.repeat(x, 2, axis=-1)[..., ::2],
+    "backwards": lambda x: np.ascontiguousarray(x[..., ::-1])[..., ::-1],
+    "transposed": lambda x: np.ascontiguousarray(x.T).T,
+    "unaligned": unaligned,
+}
+
+
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("name, number", FIRST)
+def test_how_arrays_lie_in_memory_does_not_matter(name, number, layout, implementation):
+    inputs, attrs = SAMPLES[name][number]
+    kernel, single = kernel_of(implementation, name), cast(inputs, "float32")
+    g = slopes(name, inputs, attrs).astype("float32")
+    laid = [None if x is None else LAYOUTS[layout](x) for x in single]
+    check_close(run(kernel, laid, attrs, LAYOUTS[layout](g)), run(kernel, single, attrs, g))
+
+
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize("name, number", FIRST)
+def test_infinities_and_nan_come_out_where_the_definition_has_them(name, number, value, implementation):
+    inputs, attrs = SAMPLES[name][number]
+    single = cast(inputs, "float32")
+    single[0].reshape(-1)[single[0].size // 2] = value
+    g = slopes(name, inputs, attrs).astype("float32")
+    wanted = by_definition(name, single, attrs, g)
+    with np.errstate(all="ignore"):
+        results = run(kernel_of(implementation, name), single, attrs, g)
+    check_close(results, wanted)
+
+
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+def test_rows_that_are_ignored_give_no_gradient_whatever_they_hold(implementation):
+    logits = np.float32([[1, np.nan, 3], [np.inf, 2, 1], [1, 2, 3]])
+    attrs = {"ignore_index": -100, "smoothing": 0.1}
+    with np.errstate(all="ignore"):
+        kernel = kernel_of(implementation, "cross_entropy")
+        losses, g = run(kernel, [logits, np.array([-100, -100, 0])], attrs, np.ones(3, np.float32))
+    assert np.isfinite(losses).all() and losses[2] > 0 and np.isfinite(g).all()
+    assert not losses[:2].any() and not g[:2].any() and g[2].all()
+
+
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+@pytest.mark.parametrize("name, number", FIRST)
+def test_an_empty_batch_gives_an_empty_result_and_gradients(name, number, implementation):
+    inputs, attrs = SAMPLES[name][number]
+    batched = {"linear": 1, "layer_norm": 1, "rms_norm": 1, "attention": 3}.get(name, len(inputs))
+    single = cast(inputs, "float32")
+    for i in range(batched):
+        if name != "embedding" or i == 1:
+            single[i] = None if single[i] is None else single[i][:0]
+    with use(implementation):
+        results = compute(FUSED[name], single, attrs)
+    check_close(results, by_definition(name, single, attrs))
+    assert results[0].size == 0
+
+
+@pytest.mark.parametrize("name, number", FIRST)
+def test_derivatives_to_the_second_order_are_right(name, number):
+    inputs, attrs = SAMPLES[name][number]
+    small = [
+        None if x is None else x[tuple(slice(9) for _ in x.shape)] if name in ("gelu", "silu") else x for x in inputs
+    ]
+    given = [x for x in small if x is not None]
+
+    def call(*tensors):
+        left = iter(tensors)
+        return FUSED[name](*[None if x is None else next(left) for x in small], **attrs)
+
+    with use("numpy"):
+        assert gradcheck(call, given)
+
+
+@NUMBA
+@pytest.mark.parametrize("name, number", FIRST)
+def test_compiled_kernels_do_not_lose_the_second_derivative(name, number):
+    inputs, attrs = SAMPLES[name][number]
+    g = slopes(name, inputs, attrs)
+
+    def second(dtype):
+        args = [None if x is None else mg.tensor(x, requires_grad=is_real(x)) for x in cast(inputs, dtype)]
+        wanted = [x for x in args if x is not None and x.requires_grad]
+        out = FUSED[name](*args, **attrs)
+        first = mg.autograd.grad(mg.sum(out * out * g.astype(dtype)), wanted, create_graph=True)
+        penalty = sum(mg.sum(g * g) for g in first)
+        return [g.numpy() for g in mg.autograd.grad(penalty, wanted)]
+
+    with use("numba"):
+        results = second("float32")
+    with definitions():
+        wanted = second("float64")
+    for got, want in zip(results, wanted, strict=True):
+        assert np.abs(want).max() > 0
+        np.testing.assert_allclose(got, want, rtol=0, atol=1e-4 * np.abs(want).max())
+
+
+@NUMBA
+def test_the_kernels_that_were_asked_for_are_used(monkeypatch):
+    x = mg.tensor(normal(100, 100).astype("float32"))
+    with use("numba"):
+        assert kernels.implementation() == "numba"
+
+    def refuse(*inputs, **attrs):
+        raise AssertionError("numba's kernel was called")
+
+    compiled = FUSED["silu"].kernels["numba"]
+    monkeypatch.setitem(FUSED["silu"].kernels, "numba", compiled._replace(forward=refuse))
+    with use("numpy"):
+        FUSED["silu"](x)
+        assert kernels.implementation() == "numpy"
+    with use("numba"), pytest.raises(AssertionError, match="was called"):
+        FUSED["silu"](x)
+
+
+SILU = """
+import numpy as np, numba, minigrad as mg
+from minigrad.kernels import silu, use
+before = numba.config.CACHE_DIR
+with use("numba"):
+    print(silu(mg.tensor(np.zeros(5, "float32"))), numba.config.CACHE_DIR == before)
+"""
+
+
+def in_a_new_process(cache):
+    env = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    return subprocess.run([sys.executable, "-c", SILU], env=env, capture_output=True, text=True, check=True)
+
+
+@NUMBA
+def test_kernels_are_compiled_once_and_that_is_said(tmp_path):
+    first, second = in_a_new_process(tmp_path), in_a_new_process(tmp_path)
+    assert first.stdout == second.stdout == "tensor([0., 0., 0., 0., 0.]) True\n"
+    assert first.stderr.startswith("minigrad: compiling kernels once") and first.stderr.count("\n") == 1
+    assert second.stderr == ""
+
+
+@NUMBA
+def test_a_cache_that_cannot_be_written_to_gives_one_warning(tmp_path):
+    (tmp_path / "file").write_text("")
+    done = in_a_new_process(tmp_path / "file")
+    assert done.stdout.startswith("tensor([0., 0., 0., 0., 0.]")
+    assert (
+        done.stderr.count("RuntimeWarning: compiled kernels cannot be kept") == 1 and "NUMBA_CACHE_DIR" in done.stderr
+    )

@@ -1,0 +1,256 @@
+"""Both libraries train the same networks, and the commands that time them report what they say; no time is asserted."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT))  # pytest puts only the tests' own folder there
+
+from benchmarks import gpt, measure, memory, mlp_step, results, scaling, train_step  # noqa: E402
+
+TINY = replace(gpt.CONFIGS["tiny"], layers=2, batch=3, dtype="float64")
+needs_proc = pytest.mark.skipif(
+    not Path("/proc/self/status").exists(), reason="the memory of a process is read from /proc"
+)
+
+
+def run(*arguments: str, hidden: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a benchmark; what lies in the folder `hidden` is imported instead of what is installed."""
+    paths = [str(hidden)] if hidden else []
+    surroundings = {**os.environ, "PYTHONPATH": os.pathsep.join([*paths, os.environ.get("PYTHONPATH", "")])}
+    command = [sys.executable, "-m", *arguments]
+    return subprocess.run(command, cwd=ROOT, env=surroundings, text=True, capture_output=True, timeout=300)
+
+
+def last_line(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.fixture
+def no_torch(tmp_path: Path) -> Path:
+    """A folder whose "torch" cannot be imported."""
+    (tmp_path / "hidden").mkdir()
+    (tmp_path / "hidden" / "torch.py").write_text('raise ImportError("no PyTorch in this test")\n')
+    return tmp_path / "hidden"
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("fused", [None, True])
+def test_both_gpts_have_the_same_losses_in_every_step(fused: bool | None) -> None:
+    from benchmarks.gpt_minigrad import minigrad_step
+    from benchmarks.gpt_torch import torch_step
+
+    ours, theirs = minigrad_step(TINY), torch_step(TINY, fused)
+    curves = np.array([(ours().item(), theirs().item()) for _ in range(5)])
+    assert curves[4, 0] < curves[0, 0]
+    np.testing.assert_allclose(curves[:, 0], curves[:, 1], rtol=0, atol=1e-9)
+
+
+@pytest.mark.torch
+def test_both_gpts_have_the_same_gradient_for_every_parameter() -> None:
+    from benchmarks import gpt_minigrad, gpt_torch
+
+    ours, theirs = gpt_minigrad.new_model(TINY), gpt_torch.new_model(TINY)
+    batch = next(gpt.batches(TINY))
+    total, tokens = gpt_minigrad.loss(ours, batch)["loss"]
+    (total / tokens).backward()
+    gpt_torch.loss_of(theirs, *batch).backward()
+    expected = {name: p.grad.numpy() for name, p in theirs.named_parameters()}
+    found = {gpt_torch.torch_name(name): p.grad.numpy() for name, p in ours.named_parameters()}
+    assert found.keys() == expected.keys()
+    for name, grad in expected.items():
+        assert abs(found[name] - grad).max() < 1e-12, name
+    with_effect = [name for name, grad in expected.items() if abs(grad).max() > 1e-6]
+    assert len(with_effect) == len(expected)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("task", mlp_step.TASKS)
+def test_both_small_networks_have_the_same_losses(task: str) -> None:
+    ours, theirs = mlp_step.make_step(task, "minigrad"), mlp_step.make_step(task, "PyTorch")
+    curves = np.array([(ours().item(), theirs().item()) for _ in range(20)])
+    assert curves[-1, 0] < curves[0, 0]
+    np.testing.assert_allclose(curves[:, 0], curves[:, 1], rtol=1e-5)
+
+
+def test_every_candidate_is_given_the_same_weights_and_batches() -> None:
+    first, second = gpt.weights(TINY), gpt.weights(TINY)
+    assert all((first[name] == second[name]).all() for name in first)
+    ours, theirs = gpt.batches(TINY), gpt.batches(TINY)
+    for _ in range(3):
+        (tokens, targets), again = next(ours), next(theirs)
+        assert (tokens == again[0]).all() and (targets == again[1]).all()
+        assert (tokens[:, 1:] == targets[:, :-1]).all()  # each token's target is the token after it
+
+
+def test_the_operations_of_the_matmuls_are_those_of_the_formula() -> None:
+    c = gpt.CONFIGS["baby"]
+    tokens = c.batch * c.length
+    linear = 6 * tokens * (c.layers * 12 * c.dim**2 + c.dim * c.vocabulary)  # 2 a weight and token, thrice
+    attention = 12 * c.layers * tokens * c.length * c.dim  # two products forward, four backward
+    assert gpt.operations(c) == linear + attention
+
+
+@pytest.mark.torch
+def test_train_step_prints_the_ratios_last_and_the_losses_agree() -> None:
+    result = last_line(run("benchmarks.train_step", "--quick", "--json", "--config", "tiny"))
+    assert result["tiny"].keys() == {"numpy", "numba"}
+    measured = result["detail"]["measured"]["tiny"]
+    has_numba = importlib.util.find_spec("numba") is not None
+    assert measured["missing"].keys() == (set() if has_numba else {"minigrad, numba"})
+    peers = measured["peers"]
+    assert peers.keys() == {*train_step.PEERS, train_step.FLOOR} - measured["missing"].keys()
+    assert all(0 < times["minimum"] <= times["median"] for times in peers.values())
+    assert result["tiny"]["numpy"] > 0
+    assert measured["pytorch"] in train_step.TORCHES
+    assert measured["loss_difference"] < 1e-5
+    assert measured["floor_share"].keys() == peers.keys() - {train_step.FLOOR}
+
+
+def test_train_step_names_pytorch_as_left_out_where_it_is_missing(no_torch: Path) -> None:
+    done = run("benchmarks.train_step", "--quick", "--json", "--config", "tiny", hidden=no_torch)
+    result = last_line(done)
+    assert result["tiny"] == {"numpy": None, "numba": None}
+    assert result["detail"]["measured"]["tiny"]["peers"]["minigrad, numpy"]["median"] > 0
+    assert "left out: PyTorch (no PyTorch in this test)" in done.stdout
+    assert "to reach" not in done.stdout
+
+
+@needs_proc
+def test_memory_is_measured_after_import_and_after_a_tiny_step(no_torch: Path) -> None:
+    done = run("benchmarks.train_step", "--memory", "--quick", "--json", "--config", "tiny", hidden=no_torch)
+    result = last_line(done)
+    assert result["tiny"] == {"numpy": None, "numba": None}
+    grown = result["detail"]["measured"]["tiny"]["megabytes"]["minigrad, numpy"]
+    assert grown.keys() == {"import", "a tiny step"}
+    assert 0 <= grown["a tiny step"] <= grown["import"]
+
+
+@needs_proc
+def test_the_peak_is_what_a_step_held_even_if_it_let_go_of_it() -> None:
+    size = 64 * 2**20
+    code = f"""
+import numpy as np
+from benchmarks.memory import Peak
+peak = Peak(lambda: None, lambda: lambda: np.ones({size}, np.uint8).sum())
+print(peak().item())
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, text=True, capture_output=True, check=True)
+    assert size <= int(done.stdout) < 1.2 * size
+
+
+@needs_proc
+def test_a_figure_that_the_system_does_not_give_is_named() -> None:
+    with pytest.raises(OSError, match="no VmNothing"):
+        memory.resident("VmNothing")
+
+
+def test_losses_that_are_apart_are_found_wherever_they_are() -> None:
+    curves = {"a": [3.0, 2.0, 1.0], "b": [3.0, 2.5, 1.0], "c": [3.0, 2.0, 1.25]}
+    assert train_step.largest_difference(curves) == 0.5
+    assert np.isnan(train_step.largest_difference({"a": [1.0, float("nan")], "b": [1.0, 2.0]}))
+
+
+def test_the_faster_pytorch_is_the_peer_and_more_is_better() -> None:
+    seconds = {"minigrad, numpy": [2.0, 2.0], "PyTorch": [3.0, 3.0], "PyTorch, fused AdamW": [1.0, 1.0]}
+    peer = train_step.fastest(seconds)
+    assert peer == "PyTorch, fused AdamW"
+    assert train_step.ratios_to(seconds, peer) == {"numpy": 0.5, "numba": None}
+
+
+@pytest.mark.parametrize(("value", "mark"), [(0.79, "MISSED"), (0.8, "reached")])
+def test_a_ratio_below_its_goal_is_said_to_miss_it(value: float, mark: str) -> None:
+    assert list(train_step.verdicts({"numba": value}, {"numba": 0.8}, "")) == [
+        f"numba: {value:.2f} (to reach: at least 0.8): {mark}"
+    ]
+
+
+def test_kernels_that_do_not_load_are_not_measured_under_their_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    from benchmarks import gpt_minigrad
+
+    monkeypatch.setenv("MINIGRAD_KERNELS", "numba")
+    monkeypatch.setattr(gpt_minigrad.kernels, "implementation", lambda: "numpy")
+    with pytest.raises(ImportError, match="numba does not work here"):
+        gpt_minigrad.loaded_kernels()
+
+
+def test_mlp_step_reports_every_task(no_torch: Path) -> None:
+    done = run("benchmarks.mlp_step", "--quick", "--json", "--task", "sine, Adam", hidden=no_torch)
+    result = last_line(done)
+    assert result["sine, Adam"] is None
+    assert result["detail"]["measured"]["sine, Adam"]["missing"].keys() == mlp_step.TORCHES.keys()
+    assert "sine, Adam: minigrad" in done.stdout
+
+
+@pytest.mark.parametrize("k", [-0.5, 1.0, 1.7])
+def test_the_exponent_of_a_power_is_found(k: float) -> None:
+    assert scaling.exponent([1, 2, 4, 8], [3 * size**k for size in (1, 2, 4, 8)]) == pytest.approx(k)
+
+
+def test_scaling_prints_an_exponent_for_every_size_and_writes_its_section(tmp_path: Path) -> None:
+    file, picture = tmp_path / "RESULTS.md", tmp_path / "scaling.png"
+    done = run("benchmarks.scaling", "--quick", "--json", "--plot", str(picture), "--write", str(file))
+    result = last_line(done)
+    assert result.keys() == {*scaling.SWEEPS, "detail"}
+    for one in result["detail"]["measured"].values():
+        assert len(one["times"]) == len(one["sizes"])
+    assert result["detail"]["measured"]["batch"]["expected"] == pytest.approx(1)
+    written = file.read_text()
+    assert written.startswith("# Results\n")
+    assert "## How the cost of a step grows\n\n`python -m benchmarks.scaling --quick --json --plot" in written
+    assert str(file) not in written
+    assert picture.exists() == (importlib.util.find_spec("matplotlib") is not None)
+    assert ("#### " in done.stdout) == (not picture.exists())
+
+
+def test_bars_are_longer_for_longer_times() -> None:
+    times = [{"median": t} for t in (1.0, 10.0, 100.0)]
+    lines = scaling.draw_text({"batch": {"sizes": [1, 2, 4], "times": times}}, width=21).splitlines()
+    assert [line.count("#") for line in lines] == [1, 11, 21]
+
+
+def test_a_section_is_replaced_and_the_others_are_left_alone(tmp_path: Path) -> None:
+    file = tmp_path / "RESULTS.md"
+    results.write_section(file, "First", "one")
+    results.write_section(file, "Second", "two")
+    results.write_section(file, "First", "three")
+    assert file.read_text() == f"{results.HEAD}\n## First\n\nthree\n\n## Second\n\ntwo\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["RESULTS.md"]
+
+
+def test_figures_that_look_like_a_title_stay_in_their_section(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "RESULTS.md"
+    monkeypatch.setattr(sys, "argv", ["benchmark", "--write", str(file), "--config", "nano"])
+    options = SimpleNamespace(write=file, json=False, quick=False)
+    for _ in range(2):
+        results.conclude(options, "Mine", "## not a title\n", {"detail": {"machine": measure.machine()}})
+    written = file.read_text()
+    assert written.count("\n## ") == 1
+    assert "--write --config nano`" in written
+    assert "\n    ## not a title\n" in written
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        (["--write"], ["--write"]),
+        (["--write", "a.md", "--quick"], ["--write", "--quick"]),
+        (["--write=a.md", "b"], ["--write", "b"]),
+        (["--json"], ["--json"]),
+    ],
+)
+def test_the_command_is_shown_without_the_file_it_wrote_to(given: list[str], shown: list[str]) -> None:
+    assert results._own_arguments(given) == shown
