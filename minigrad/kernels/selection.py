@@ -55,7 +55,7 @@ def _decide() -> tuple[str, ...]:
 def _load_numba(required: bool) -> bool:
     """Load the compiled kernels; where that is not possible, say why if they were asked for, or if it is a surprise."""
     try:
-        import_module("minigrad.kernels.numba")
+        import_module("minigrad.kernels.numba").try_out()
         return True
     except ModuleNotFoundError as error:
         if error.name not in ("numba", "llvmlite"):
