@@ -292,3 +292,29 @@ def test_a_backward_between_unscale_and_step_is_refused() -> None:
 def test_settings_that_cannot_work_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="LossScaler"):
         LossScaler(**settings)
+
+
+def test_a_backward_without_the_scale_is_refused_and_not_divided_by_it() -> None:
+    mixed = made()
+    loss_of(mixed, "cpu").backward()
+    with pytest.raises(TypeError, match=r"mixed\.backward\(loss\)"):
+        mixed.step()
+    mixed.zero_grad()
+    mixed.backward(loss_of(mixed, "cpu"))
+    assert mixed.step()
+
+
+def test_an_optimiser_of_another_model_is_refused_and_neither_is_changed() -> None:
+    model, other = Classifier("cpu"), Classifier("cpu")
+    with pytest.raises(ValueError, match="4 of 4 are of something else"):
+        MixedPrecision(model, optim.SGD(other.parameters()))
+    assert {p.dtype.name for p in (*model.parameters(), *other.parameters())} == {"float32"}
+
+
+def test_what_it_has_not_itself_is_the_models() -> None:
+    mixed = made()
+    mixed.eval()
+    assert not mixed.model.training and not mixed.training
+    assert [p.dtype.name for p in mixed.parameters()] == ["float16"] * 4
+    with pytest.raises(AttributeError, match="Classifier.*nothing_such"):
+        _ = mixed.nothing_such

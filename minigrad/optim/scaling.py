@@ -71,7 +71,10 @@ class MixedPrecision:
 
     Call it as the model: floating inputs become float16, and outputs float32, so that the loss is computed in float32.
     Then `backward(loss)`, and `step()`, which says whether the weights were changed: a step whose gradients overflowed
-    is skipped, and the scale of the loss lowered.
+    is skipped, and the scale of the loss lowered. What it has not itself, such as `eval()` or `encode`, is the model's.
+
+    It halves the memory of weights, activations and gradients. It saves time only on a GPU: a CPU computes in float32
+    all the same, and converts on the way.
 
     >>> import minigrad as mg
     >>> model = mg.nn.Linear(2, 1)
@@ -85,7 +88,7 @@ class MixedPrecision:
     def __init__(self, model: Module, optimizer: Optimizer, scaler: LossScaler | None = None):
         self.model, self.optimizer, self.scaler = model, optimizer, scaler or LossScaler()
         self._copies: dict[Tensor, Tensor] = {}  # from each master to the parameter of the model
-        self._unscaled = False
+        self._scaled = self._unscaled = False  # whether gradients are the scaled loss's, and whether the masters have them
         self._adopt()
         for tensor in (*model.parameters(), *_tables(model)):
             _to_half(tensor)
@@ -97,6 +100,15 @@ class MixedPrecision:
 
     def _adopt(self) -> None:
         """Put a float32 master in the place of every parameter of the optimiser that has none yet."""
+        own = {id(p) for p in self.model.parameters()}
+        given = [p for p in self.masters if p not in self._copies]
+        if others := [p for p in given if id(p) not in own]:
+            raise ArgumentError(
+                "MixedPrecision: the optimiser has parameters that are not the model's",
+                "parameters of this model",
+                f"{len(others)} of {len(given)} are of something else",
+                "make the optimiser with model.parameters() of the same model, once",
+            )
         for group in self.optimizer.param_groups:
             for i, p in enumerate(group["params"]):
                 if p in self._copies:
@@ -117,6 +129,11 @@ class MixedPrecision:
         result = self.model(*[_cast(a, "float16") for a in args], **{k: _cast(a, "float16") for k, a in kwargs.items()})
         return _cast(result, "float32")
 
+    def __getattr__(self, name: str) -> Any:
+        if name == "model":  # not there before __init__ has run
+            raise AttributeError(name)
+        return getattr(self.model, name)
+
     def backward(self, loss: Tensor) -> None:
         """Add to the gradients those of the loss, multiplied by the scale."""
         if self._unscaled:
@@ -124,6 +141,7 @@ class MixedPrecision:
                 "MixedPrecision: backward after unscale would mix scaled and unscaled gradients",
                 fix="call step() first",
             )
+        self._scaled = True
         with np.errstate(over="ignore"):  # an overflow is dealt with in step()
             (loss.astype("float32") * self.scaler.scale).backward()
 
@@ -140,6 +158,13 @@ class MixedPrecision:
                 )
             g = None if copy.node is None else copy.node.grad
             if g is not None:
+                if not self._scaled:
+                    raise CallError(
+                        "MixedPrecision: the gradients are not of a scaled loss, and would be made far too small",
+                        "mixed.backward(loss)",
+                        "loss.backward()",
+                        "call mixed.zero_grad(), then mixed.backward(loss) and mixed.step()",
+                    )
                 with on_device_of(g):
                     g = g.astype("float32") * (1 / self.scaler.scale)
             master.grad = g
@@ -166,7 +191,7 @@ class MixedPrecision:
         self.optimizer.zero_grad()
         for copy in self._copies.values():
             copy.grad = None
-        self._unscaled = False
+        self._scaled = self._unscaled = False
 
     def state_dict(self) -> dict[str, dict[str, Any]]:
         """Masters, optimiser and scale: `{"arrays": {"master.0": Tensor, …}, "values": what JSON can hold}`."""
