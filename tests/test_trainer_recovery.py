@@ -61,7 +61,7 @@ def test_a_run_on_a_device_resumes_bit_for_bit(folder, device):
         model = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.3), nn.Linear(8, 3)).to(device=device)
         optimizer = optim.AdamW(model.parameters(), lr=0.01)
         return Trainer.resume(
-            model, classify, ArrayBatches(data, 6), optimizer, out=out, max_steps=9, log_every=1, progress=False
+            model, classify, ArrayBatches(data, 6), optimizer, out=out, seed=0, max_steps=9, log_every=1, progress=False
         )
 
     whole, first = trainer(folder / "whole"), trainer(folder / "parts")

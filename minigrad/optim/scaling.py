@@ -88,7 +88,9 @@ class MixedPrecision:
     def __init__(self, model: Module, optimizer: Optimizer, scaler: LossScaler | None = None):
         self.model, self.optimizer, self.scaler = model, optimizer, scaler or LossScaler()
         self._copies: dict[Tensor, Tensor] = {}  # from each master to the parameter of the model
-        self._scaled = self._unscaled = False  # whether gradients are the scaled loss's, and whether the masters have them
+        self._scaled = self._unscaled = (
+            False  # whether gradients are the scaled loss's, and whether the masters have them
+        )
         self._adopt()
         for tensor in (*model.parameters(), *_tables(model)):
             _to_half(tensor)

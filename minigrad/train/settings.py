@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
 import math
 from typing import TYPE_CHECKING, Any
 
-from ..engine.errors import ArgumentError
-from ..optim import Plateau
+from ..engine.backend import is_array
+from ..engine.errors import ArgumentError, CallError, describe
+from ..engine.tensor import Tensor
+from ..nn import Module
+from ..optim import MixedPrecision, Optimizer, Plateau
 from .lists import ListBatches
 
 if TYPE_CHECKING:
@@ -29,6 +33,7 @@ def settings_of(trainer: Trainer) -> dict[str, Any]:
 
 def check_settings(trainer: Trainer) -> None:
     """Refuse what cannot work."""
+    _check_parts(trainer)
     for name in _COUNTS:
         value = getattr(trainer, name)
         absent = value is None and name != "accumulate"
@@ -40,6 +45,10 @@ def check_settings(trainer: Trainer) -> None:
             raise ArgumentError(f"Trainer: {name} cannot be used", "a number above 0", repr(value))
     if trainer.max_steps is None and trainer.max_minutes is None and trainer.patience is None:
         raise ArgumentError("Trainer: when is it enough?", "max_steps, max_minutes or patience", "none of them")
+    if trainer.save_every is not None and trainer.out is None:
+        raise ArgumentError(
+            "Trainer: save_every needs a directory to save into", 'out="runs/first"', "none", "pass out=…"
+        )
     if trainer.valid is None:
         plateau = isinstance(trainer.schedule, Plateau)
         asked = {"patience": trainer.patience, "valid_every": trainer.valid_every, "samples": trainer.samples}
@@ -50,13 +59,74 @@ def check_settings(trainer: Trainer) -> None:
         raise ArgumentError("Trainer: how often is it validated?", "valid_every=…", "none")
     if trainer.schedule is not None and trainer.schedule.optimizer is not trainer.optimizer:
         raise ArgumentError("Trainer: the schedule is of another optimiser", fix="make it with this one")
-    if trainer.scaler is not None and trainer.scaler.optimizer is not trainer.optimizer:
-        raise ArgumentError("Trainer: the scaler is of another optimiser", fix="pass the optimiser it was made with")
+
+
+def _check_parts(trainer: Trainer) -> None:
+    """Refuse a model, an optimiser, a scaler or a function that cannot be trained with."""
+    for name, kind in (("model", Module), ("optimizer", Optimizer), ("scaler", MixedPrecision)):
+        value = getattr(trainer, name)
+        if not isinstance(value, kind) and not (name == "scaler" and value is None):
+            fix = "pass the model itself, and this as scaler=" if isinstance(value, MixedPrecision) else None
+            fix = "MixedPrecision(model, optimizer, LossScaler())" if name == "scaler" else fix
+            article = "an" if name == "optimizer" else "a"
+            raise CallError(f"Trainer: this is no {name}", f"{article} {kind.__name__}", describe(value), fix)
+    _check_function("loss", trainer.loss, "model", "batch")
+    if callable(trainer.valid):
+        _check_function("valid", trainer.valid, "model")
+    if trainer.samples is not None:
+        _check_function("samples", trainer.samples, "model")
+    scaler = trainer.scaler
+    if scaler is not None and (scaler.optimizer is not trainer.optimizer or scaler.model is not trainer.model):
+        other = "optimiser" if scaler.optimizer is not trainer.optimizer else "model"
+        raise ArgumentError(f"Trainer: the scaler is of another {other}", fix="pass the ones it was made with")
+    if scaler is None:
+        _check_parameters(trainer.model, trainer.optimizer)
+
+
+def _check_function(name: str, function: Any, *takes: str) -> None:
+    """Refuse what cannot be called with so many arguments, and losses of minigrad itself, which take tensors."""
+    shown = f"{name}({', '.join(takes)})"
+    if str(getattr(function, "__module__", "")).startswith("minigrad.nn"):
+        raise CallError(
+            f"Trainer: {name} is given the model and a batch, not tensors",
+            f"a function {shown}",
+            getattr(function, "__name__", type(function).__name__),
+            'def loss(model, batch): x, y = batch; return {"loss": (F.cross_entropy(model(x), y, reduction="sum"), len(y))}',
+        )
+    try:
+        inspect.signature(function).bind(*takes)
+    except (TypeError, ValueError) as error:
+        if callable(function) and isinstance(error, ValueError):  # some functions of C do not tell what they take
+            return
+        raise CallError(f"Trainer: {name} cannot be called as it will be: {error}", shown, describe(function)) from None
+
+
+def _check_parameters(model: Module, optimizer: Optimizer) -> None:
+    """What the optimiser changes must be the model's: other weights would neither be used nor saved."""
+    own = list(model.parameters())
+    known = {id(p) for p in own}
+    trained = [p for group in optimizer.param_groups for p in group["params"]]
+    others = sum(id(p) not in known for p in trained)
+    if others:
+        halved = any(p.dtype == "float16" for p in own)
+        raise ArgumentError(
+            "Trainer: the optimiser changes parameters that are not the model's, and would not be saved",
+            "parameters of this model",
+            f"{others} of {len(trained)} are of something else",
+            "pass scaler=, the MixedPrecision that the optimiser was given to"
+            if halved
+            else "make the optimiser with model.parameters(), and what else is learned a part of the model",
+        )
 
 
 def plain_config(config: Any) -> dict[str, Any]:
     """The config as a checkpoint gives it back, in which a tuple is a list, so that the two can be compared."""
-    values = dataclasses.asdict(config) if dataclasses.is_dataclass(config) else dict(config or {})  # type: ignore[arg-type]
+    try:
+        values = dataclasses.asdict(config) if dataclasses.is_dataclass(config) else dict(config or {})  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise ArgumentError(
+            "Trainer: this is no config", "a dict or a dataclass of plain values", type(config).__name__
+        ) from None
     try:
         return dict(json.loads(json.dumps(values)))
     except (TypeError, ValueError, RecursionError) as error:
@@ -69,6 +139,13 @@ def as_sampler(name: str, data: Any, seed: int) -> Any:
     """Data whose position can be saved."""
     if all(hasattr(data, method) for method in ("state_dict", "load_state_dict", "__iter__")):
         return data
+    if isinstance(data, tuple) and data and all(isinstance(part, Tensor) or is_array(part) for part in data):
+        raise ArgumentError(
+            f"Trainer: {name} is a tuple of arrays, each of which would be taken for a batch",
+            "a sampler, or a list of batches",
+            describe(data),
+            "minigrad.train.ArrayBatches((x, y), batch_size=32); or, for one batch, [(x, y)]",
+        )
     if isinstance(data, (list, tuple)):
         return ListBatches(data, seed=seed)
     raise ArgumentError(

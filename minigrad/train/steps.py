@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -116,12 +116,15 @@ def undisturbed(model: Any) -> Iterator[None]:
             module.training = training
 
 
-def evaluate(called: Any, loss: Callable[[Any, Any], Any], valid: Any) -> dict[str, float]:
-    """The mean loss over one epoch of a sampler, which is then where it was; or what a function of the model says."""
+def evaluate(called: Any, loss: Callable[[Any, Any], Any], valid: Any, metrics: Iterable[str] = ()) -> dict[str, float]:
+    """The mean loss over one epoch of a sampler, which is then where it was; or what a function of the model says.
+
+    Nothing is recorded here, so it must be told which terms of the loss are `metrics`.
+    """
     if not hasattr(valid, "state_dict"):
         return _named_numbers(valid(called))
     place = valid.state_dict()
-    totals = Totals()
+    totals = Totals(metrics=metrics)
     try:
         if hasattr(valid, "restart"):  # it may be the training data itself, and in the middle of an epoch
             valid.restart()
@@ -131,6 +134,7 @@ def evaluate(called: Any, loss: Callable[[Any, Any], Any], valid: Any) -> dict[s
         valid.load_state_dict(place)
     if not totals.values:
         raise ArgumentError("Trainer: the validation data gives no batches", "at least one batch in each epoch")
+    totals.check_units()
     return totals.means()
 
 

@@ -41,11 +41,21 @@ class TrainResult:
 class Trainer:
     """Train a model: `Trainer(model, loss, data, optimizer, out="runs/first", max_steps=1000).train()`.
 
-    `loss(model, batch)` returns named terms, `{"loss": (sum, units)}`; the loss of a step is Σ sum / units.
-    `data` is a sampler (minigrad.data), or a list of batches. `valid` is one too, or a function `valid(model)` that returns
-    named numbers; `metric` among them, `"loss"` unless said otherwise, decides which checkpoint is best, and after `patience`
-    validations without a better one training stops. `samples(model)` returns text that is shown at each validation.
-    With `out`, a run directory, nothing is lost: go on with `Trainer.resume(…)` and the same arguments.
+    `loss(model, batch)` returns named terms, `{"loss": (sum, units)}`; the loss of a step is Σ sum / units. A term
+    that depends on no parameter, `"accuracy": (right, rows)`, is a metric: shown and logged, not added to the loss.
+    `data` is a sampler (minigrad.data), or a list of batches; a step takes `accumulate` of them, as if they were one.
+    `seed` is what all random numbers begin from; without one they go on from wherever they are.
+
+    `valid` is data too, or a function `valid(model)` that returns named numbers; either way the model is in evaluation
+    mode and nothing is recorded. `metric` among the names, `"loss"` unless said otherwise, decides which checkpoint is
+    best, and after `patience` validations without a better one training stops. `samples(model)` returns text that is
+    shown at each validation. `schedule` is stepped after each step, a Plateau after each validation. With `scaler`, a
+    MixedPrecision of model and optimizer, these functions are given it in the place of the model.
+
+    With `out`, a run directory, nothing is lost: go on with `Trainer.resume(…)` and the same arguments. A checkpoint,
+    with `tokenizer` and `config` (plain values, or a dataclass) inside, is written every `save_every` steps or five
+    minutes, and at each best validation; the newest `keep` of them stay (None: all), and the best. Every `log_every`
+    steps there is a row in `metrics.csv`. docs/training.md has examples.
     """
 
     def __init__(
@@ -60,7 +70,7 @@ class Trainer:
         valid: Any = None,
         tokenizer: Any = None,
         config: Any = None,
-        seed: int | None = 0,
+        seed: int | None = None,
         max_steps: int | None = None,
         max_minutes: float | None = None,
         accumulate: int = 1,
@@ -102,6 +112,7 @@ class Trainer:
         self._saved_step: int | None = None  # None: nothing yet, the run has not begun
         self._unbounded: list[str] = []  # tensors that held NaN or infinity when it began, as a mask may
         self._lr = 0.0
+        self._metrics: frozenset[str] = frozenset()  # the terms of the loss that are none of it
         if self.out is not None and not _resuming and holds_a_run(self.out):
             raise _taken(self.out)
 
@@ -135,7 +146,11 @@ class Trainer:
         self._reason = self._reason or reason
 
     def train(self) -> TrainResult:
-        """Train until it is enough: `max_steps`, `max_minutes`, `patience`, Ctrl-C or `stop()`."""
+        """Train until it is enough: `max_steps`, `max_minutes`, `patience`, Ctrl-C or `stop()`.
+
+        It returns after Ctrl-C, too: a script that has more to do should look at the result's `reason`, which is then
+        "interrupted".
+        """
         self._reason = None
         try:
             self._open()
@@ -158,6 +173,8 @@ class Trainer:
             self._save()
         while not self._is_enough(interrupts.asked):
             outcome = self._advance(stepper, stream)
+            if self.valid is not None and not callable(self.valid):
+                self._check_metric(outcome.totals.means())  # which a validation will have, too
             last = self.step == self.max_steps
             validation = self._validate() if self.valid is not None and (last or self._due(self.valid_every)) else {}
             better = bool(validation) and self._judge(validation)
@@ -195,8 +212,9 @@ class Trainer:
         self._lr = float(self.optimizer.param_groups[0]["lr"])
         outcome = stepper.step(batches, self.step + 1)
         self.step += 1
+        self._metrics |= outcome.totals.metrics
         if outcome.taken:
-            self.window.add(outcome.totals.values)
+            self.window.add(outcome.totals.values, self._metrics)
             if self.schedule is not None and not isinstance(self.schedule, Plateau):
                 self.schedule.step()
         self._clock.count(outcome.totals.units)
@@ -215,18 +233,21 @@ class Trainer:
 
     def _validate(self) -> dict[str, float]:
         with undisturbed(self.model):
-            values = evaluate(self.scaler or self.model, self.loss, self.valid)
+            values = evaluate(self.scaler or self.model, self.loss, self.valid, self._metrics)
             shown = None if self.samples is None else self.samples(self.scaler or self.model)
-        if self.metric not in values:
-            raise ArgumentError(
-                f"Trainer: validation has no {self.metric!r}", ", ".join(values), fix=nearest(self.metric, values)
-            )
+        self._check_metric(values)
         told = ", ".join(f"{name} {value:.4f}" for name, value in values.items())
         self.progress.say(f"step {self.step:,} | valid: {told}")
         if shown is not None:
             self._show(shown if isinstance(shown, str) else "\n".join(map(str, shown)))
         self._emit("valid", {"step": self.step, **values})
         return values
+
+    def _check_metric(self, values: Mapping[str, float]) -> None:
+        if self.metric not in values:
+            raise ArgumentError(
+                f"Trainer: validation has no {self.metric!r}", ", ".join(values), fix=nearest(self.metric, values)
+            )
 
     def _show(self, samples: str) -> None:
         self.progress.say(samples)
