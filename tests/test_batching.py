@@ -11,6 +11,7 @@ import minigrad as mg
 from minigrad.data import (
     UNK,
     BlockBatches,
+    CharTokenizer,
     Padded,
     PairBatches,
     SequenceBatches,
@@ -19,7 +20,7 @@ from minigrad.data import (
     split_pairs,
     split_text,
 )
-from minigrad.engine.errors import MinigradError
+from minigrad.engine.errors import ArgumentError, MinigradError
 
 
 def some_sequences(count=200, longest=30, seed=0):
@@ -338,3 +339,9 @@ def test_fractions_that_leave_nothing_are_refused(fractions):
         split_pairs(SENTENCES, *fractions)
     with pytest.raises(MinigradError, match="nothing is left"):
         split_text("abc", *fractions)
+
+
+@pytest.mark.parametrize("tokenizers", [("tok",), (None,), (CharTokenizer("ab"), "tok")])
+def test_what_is_no_tokenizer_is_refused(tokenizers):
+    with pytest.raises(ArgumentError, match="this is no tokenizer"):
+        encode_pairs([("a", "b")], *tokenizers)

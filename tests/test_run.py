@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from places import in_memory
 
+import minigrad as mg
 from minigrad.engine.errors import ArgumentError, CheckpointError
 from minigrad.train import Run, RunError, average_checkpoints, find_checkpoint, read_checkpoint
 from minigrad.train.run import checkpoints_of
@@ -147,9 +148,12 @@ def test_a_folder_in_the_place_of_a_file_is_explained(folder, name):
 
 
 DENIED = """
-import os, sys, minigrad.train as t
+import os, sys, minigrad as mg, minigrad.train as t
+model = mg.nn.Linear(1, 1)
+optimizer = mg.optim.SGD(model.parameters())
+resume = lambda path: t.Trainer.resume(model, lambda model, batch: {}, [1], optimizer, out=path, max_steps=1)
 os.setuid(65534)
-for use in (t.Run, t.find_checkpoint, lambda path: t.Trainer.resume(None, None, [1], None, out=path, max_steps=1)):
+for use in (t.Run, t.find_checkpoint, resume):
     try:
         use(sys.argv[1])
     except t.RunError as error:
@@ -279,6 +283,44 @@ def test_checkpoints_of_different_models_are_not_averaged(folder):
         save(run, 1)
         run.save(2, {"model.w": np.zeros(4)}, {})
     with pytest.raises(CheckpointError, match="another model"):
-        average_checkpoints(folder)
+        average_checkpoints(folder, last=2)
     with pytest.raises(CheckpointError, match="no checkpoint"):
         average_checkpoints(folder / "nothing")
+
+
+def test_averaging_refuses_more_checkpoints_than_there_are(folder):
+    with Run(folder) as run:
+        for step in (1, 2):
+            save(run, step)
+    with pytest.raises(CheckpointError, match="give last=2, or train with keep=50"):
+        average_checkpoints(folder, last=50)
+
+
+def test_an_older_best_checkpoint_is_not_averaged_with_the_last_ones(folder):
+    with Run(folder) as run:
+        for step in range(1, 7):
+            run.save(step, {"model.w": np.full(2, step, "float32")}, {"training": {"keep": 2}}, best=step == 1, keep=2)
+    assert [path.name[12:13] for path in sorted((folder / "checkpoints").iterdir())] == ["1", "5", "6"]
+    np.testing.assert_array_equal(average_checkpoints(folder, last=2)["w"], [5.5, 5.5])
+    with pytest.raises(CheckpointError, match="fewer checkpoints in a row"):
+        average_checkpoints(folder, last=3)
+
+
+def test_a_checkpoint_that_is_asked_for_by_a_wrong_name_is_told_the_right_one(folder):
+    with Run(folder) as run:
+        save(run, 1)
+    with pytest.raises(ArgumentError, match="did you mean 'best'"):
+        find_checkpoint(folder, "bets")
+    with pytest.raises(CheckpointError, match="check the path"):
+        find_checkpoint(folder / "elsewhere", "best")
+
+
+def test_a_directory_and_plain_weights_are_no_checkpoint_and_it_is_said_how_to_read_them(folder):
+    with Run(folder) as run:
+        save(run, 1)
+    with pytest.raises(CheckpointError, match=r"is a directory[^$]*read_checkpoint\(find_checkpoint\("):
+        read_checkpoint(folder)
+    for size in (1, 100):
+        mg.save({"w": mg.ones(size)}, folder / "w.safetensors")
+        with pytest.raises(CheckpointError, match=r"minigrad\.load\(path\)"):
+            read_checkpoint(folder / "w.safetensors")

@@ -79,6 +79,24 @@ def test_a_prefix_on_all_names_is_recognised():
         Model().load_state_dict({f"model.{name}": value for name, value in values(Model()).items()})
 
 
+def test_a_whole_checkpoint_is_recognised():
+    state = {f"model.{name}": value for name, value in values(Model()).items()}
+    with pytest.raises(nn.StateError, match=r"fix: +this is a whole checkpoint: minigrad\.train\.load_model"):
+        Model().load_state_dict({**state, "optimizer.0.exp_avg": np.ones(1), "random.python": np.ones(1)})
+
+
+def test_a_state_of_which_no_name_fits_is_refused_even_without_strict():
+    for strict in (True, False):
+        with pytest.raises(nn.StateError, match="unexpected: theirs.weight") as caught:
+            Model().load_state_dict({"theirs.weight": np.ones(1)}, strict=strict)
+        assert "strict=False" not in str(caught.value)
+
+
+def test_a_head_of_another_size_is_told_how_to_fine_tune():
+    with pytest.raises(nn.StateError, match="to fine-tune with a new head.*strict=False"):
+        Model().load_state_dict({**values(Model()), "head.bias": np.ones(9)})
+
+
 def test_a_backward_that_needs_overwritten_weights_is_refused():
     layer = nn.Linear(2, 2)
     loss = layer(mg.ones(1, 2, requires_grad=True)).sum()

@@ -14,7 +14,15 @@ from small_training import classify, line, rows_of, small
 import minigrad as mg
 from minigrad import nn, optim
 from minigrad.engine.errors import CheckpointError, NonFiniteError
-from minigrad.train import ArrayBatches, RunError, Trainer, find_checkpoint, read_checkpoint, write_checkpoint
+from minigrad.train import (
+    ArrayBatches,
+    Checkpoint,
+    RunError,
+    Trainer,
+    find_checkpoint,
+    read_checkpoint,
+    write_checkpoint,
+)
 from minigrad.train import state as state_module
 
 MIXTURE = ("adamw", "cosine", "sequences")
@@ -152,6 +160,10 @@ def test_the_tokenizer_is_in_the_checkpoint(folder):
     trainer.train()
     text = read_checkpoint(find_checkpoint(folder)).tensors["tokenizer"].tobytes().decode()
     assert type(trainer.tokenizer).from_json(text) == trainer.tokenizer
+    assert read_checkpoint(find_checkpoint(folder)).tokenizer == trainer.tokenizer
+    assert Checkpoint({}, {}).tokenizer is None
+    with pytest.raises(CheckpointError, match="not text"):
+        _ = Checkpoint({"tokenizer": np.array([255], "uint8")}, {}).tokenizer
 
 
 def bad_at(number, kind):

@@ -165,11 +165,9 @@ class Sampler:
         if own != given:
             differing = sorted(name for name in own.keys() | given.keys() if own.get(name) != given.get(name))
             raise ArgumentError(
-                f"{type(self).__name__}: the position was saved with other data or settings: {', '.join(differing)}"[
-                    :300
-                ],
-                own,
-                str(given)[:300],
+                f"{type(self).__name__}: the position was saved with other data or settings: {', '.join(differing)[:200]}",
+                ", ".join(f"{name}={own.get(name)!r}" for name in differing)[:300],
+                ", ".join(f"{name}={given.get(name)!r}" for name in differing)[:300],
                 "give the same data, in the same order, and the same settings; or do not load the position",
             )
         self.epoch, self.index, self.seed = epoch, index, seed  # type: ignore[assignment]
@@ -394,4 +392,8 @@ def encode_pairs(
     Without a second tokenizer, both sides share the first.
     """
     second = source if target is None else target
+    for given in (source, second):
+        if not isinstance(given, Tokenizer):
+            fix = "train one: BPETokenizer.train(texts, vocab_size=8000)"
+            raise ArgumentError("encode_pairs: this is no tokenizer", "a Tokenizer", describe(given), fix)
     return [(source.encode(left, eos=True), second.encode(right, bos=True, eos=True)) for left, right in pairs]

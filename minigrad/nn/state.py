@@ -49,14 +49,15 @@ def fitted(
     ]
     untied = [] if misshaped or unfit else [" = ".join(tied) for tied in paths.values() if _differ(tied, given)]
     wrong = {"of another shape": misshaped, "of another kind": unfit, "tied in the model, but not in the state": untied}
-    if strict or any(wrong.values()):
-        found = {"missing": missing, "unexpected": unexpected, **wrong} if strict else wrong
+    alien = bool(own) and bool(state) and not given  # even without strict: nothing at all would be loaded
+    if strict or alien or any(wrong.values()):
+        found = {"missing": missing, "unexpected": unexpected, **wrong} if strict or alien else wrong
         if any(found.values()):
             raise StateError(
                 f"{model}: the state does not fit the model",
                 f"the {len(own)} tensors of this model's own state_dict()",
                 "; ".join(f"{label}: {', '.join(names)}" for label, names in found.items() if names),
-                _advice(own, missing, unexpected, any(wrong.values())),
+                _advice(own, missing, unexpected, alien, bool(misshaped), bool(unfit or untied)),
             )
     pairs = [
         (own[name], v.to(dtype=own[name].dtype, device=own[name].device).data)
@@ -87,14 +88,22 @@ def _differ(paths: list[str], given: Mapping[str, Tensor | None]) -> bool:
     return any(not np.array_equal(values[0], v, equal_nan=v.dtype.kind in "fc") for v in values[1:])
 
 
-def _advice(own: Mapping[str, Tensor], missing: list[str], unexpected: list[str], wrong: bool) -> str:
-    for prefix in {name.partition(".")[0] + "." for name in unexpected}:
-        if unexpected and all(name.startswith(prefix) and name.removeprefix(prefix) in own for name in unexpected):
-            return f"take the prefix {prefix!r} off the names of the state"
+def _advice(
+    own: Mapping[str, Tensor], missing: list[str], unexpected: list[str], alien: bool, misshaped: bool, wrong: bool
+) -> str:
+    for prefix in dict.fromkeys(name.partition(".")[0] + "." for name in map(str, unexpected)):
+        inner = [name for name in unexpected if str(name).startswith(prefix)]
+        if all(name.removeprefix(prefix) in own for name in inner):
+            if len(inner) == len(unexpected):
+                return f"take the prefix {prefix!r} off the names of the state"
+            if prefix == "model.":
+                return "this is a whole checkpoint: minigrad.train.load_model(model, its file or run)"
     advice = "build the model with the configuration it was saved with"
-    return (
-        advice if wrong or not (missing or unexpected) else f"{advice}, or pass strict=False to pass over these names"
-    )
+    if wrong or alien or not (missing or unexpected or misshaped):
+        return advice
+    if misshaped:
+        return f"{advice}; or, to fine-tune with a new head, leave its names out of the state and pass strict=False"
+    return f"{advice}, or pass strict=False to pass over these names"
 
 
 def moved(tensor: Tensor, target: Any, dtype: Any, device: str | None) -> tuple[Array, Array | None]:

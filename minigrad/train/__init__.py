@@ -4,7 +4,7 @@ from .averaging import average_checkpoints
 from .checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from .lists import ArrayBatches, ListBatches
 from .progress import Progress
-from .run import Run, RunError, find_checkpoint
+from .run import Run, RunError, find_checkpoint, load_model
 from .trainer import Trainer, TrainResult
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "Trainer",
     "average_checkpoints",
     "find_checkpoint",
+    "load_model",
     "read_checkpoint",
     "write_checkpoint",
 ]

@@ -20,13 +20,12 @@ def average_checkpoints(
 ) -> dict[str, np.ndarray]:
     """The mean of the model's weights over the `last` checkpoints of a run directory, or over the given files.
 
+    The run must have kept so many (`Trainer(…, keep=10)`); a best checkpoint that is older than these is none of them.
     What is not a floating number, such as a count, is that of the last one. The result goes to `model.load_state_dict`.
     """
     if last < 1:
         raise ArgumentError("average_checkpoints: nothing to average", "last of at least 1", last)
-    paths = (
-        checkpoints_of(source)[-last:] if isinstance(source, (str, os.PathLike)) else [Path(path) for path in source]
-    )
+    paths = _newest(source, last) if isinstance(source, (str, os.PathLike)) else [Path(path) for path in source]
     if not paths:
         raise CheckpointError(
             "average_checkpoints: there is no checkpoint", "the directory of a run, or files", got=repr(source)
@@ -34,8 +33,7 @@ def average_checkpoints(
     sums: dict[str, np.ndarray] = {}
     weights: dict[str, np.ndarray] = {}
     for path in paths:
-        held = read_checkpoint(path).tensors
-        weights = {name.removeprefix("model."): value for name, value in held.items() if name.startswith("model.")}
+        weights = read_checkpoint(path).model
         shapes = {name: value.shape for name, value in weights.items()}
         if sums and shapes != {name: value.shape for name, value in sums.items()}:
             raise CheckpointError(
@@ -48,3 +46,22 @@ def average_checkpoints(
         name: (sums[name] / len(paths)).astype(value.dtype) if value.dtype.kind in "fc" else value.copy()
         for name, value in weights.items()
     }
+
+
+def _newest(folder: str | os.PathLike[str], last: int) -> list[Path]:
+    """The last checkpoints of a run, oldest first; the best of a run, which is kept longer than others, may be older."""
+    paths = checkpoints_of(folder)
+    if not paths:
+        return []
+    settings = read_checkpoint(paths[-1]).state.get("training")
+    keep = settings.get("keep") if isinstance(settings, dict) else None
+    if type(keep) is int and keep > 0:
+        paths = paths[-keep:]
+    if len(paths) < last:
+        raise CheckpointError(
+            f"average_checkpoints: {os.fspath(folder)!r} has fewer checkpoints in a row than that",
+            f"at least {last}",
+            len(paths),
+            f"give last={len(paths)}, or train with keep={last}",
+        )
+    return paths[-last:]

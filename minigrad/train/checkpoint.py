@@ -15,7 +15,7 @@ import re
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from ..engine.backend import is_array, to_numpy
 from ..engine.errors import CheckpointError, DtypeError
 from ..engine.tensor import Tensor
 from ..saving import write_atomically
+
+if TYPE_CHECKING:
+    from ..data import Tokenizer
 
 __all__ = ["Checkpoint", "read_checkpoint", "sync_folder", "write_checkpoint"]
 
@@ -47,6 +50,23 @@ class Checkpoint:
     tensors: dict[str, np.ndarray]
     state: dict[str, Any]
 
+    @property
+    def model(self) -> dict[str, np.ndarray]:
+        """The weights that a Trainer saved, for `model.load_state_dict`."""
+        return {name.removeprefix("model."): a for name, a in self.tensors.items() if name.startswith("model.")}
+
+    @property
+    def tokenizer(self) -> Tokenizer | None:
+        """The tokenizer that a Trainer saved, if it was given one."""
+        if "tokenizer" not in self.tensors:
+            return None
+        from ..data import Tokenizer
+
+        try:
+            return Tokenizer.from_json(self.tensors["tokenizer"].tobytes().decode())
+        except UnicodeDecodeError:
+            raise CheckpointError("checkpoint: its tokenizer is not text", fix="use another checkpoint") from None
+
 
 def write_checkpoint(path: str | os.PathLike[str], tensors: Mapping[str, Any], state: Mapping[str, Any]) -> None:
     """Write named tensors and a JSON-able state to one file; what was there before stays until the new one is complete."""
@@ -67,6 +87,12 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     The arrays are views of the file's bytes and cannot be written to.
     """
     shown = os.fspath(path)
+    if os.path.isdir(path):
+        raise CheckpointError(
+            f"checkpoint: {shown!r} is a directory",
+            "a checkpoint file",
+            fix=f"read_checkpoint(find_checkpoint({shown!r}))",
+        )
     try:
         return _parse(_bytes_of(path))
     except OSError as error:
@@ -74,7 +100,7 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     except _Damaged as damage:
         raise CheckpointError(
             f"checkpoint: {shown!r} is damaged or not a checkpoint: {damage}",
-            fix="use another checkpoint of the run, if there is one",
+            fix=damage.fix,
         ) from None
 
 
@@ -158,6 +184,14 @@ def _digest(content: bytes | bytearray) -> bytes:
 class _Damaged(Exception):
     """Why the bytes are not a checkpoint."""
 
+    fix = "use another checkpoint of the run, if there is one"
+
+
+class _OnlyTensors(_Damaged):
+    """The bytes begin like those of any other file of tensors."""
+
+    fix = "if minigrad.save wrote it: model.load_state_dict(minigrad.load(path))"
+
 
 def _bytes_of(path: str | os.PathLike[str]) -> bytes:
     """All of a file that begins like a checkpoint; of any other no more than its beginning is read."""
@@ -167,6 +201,8 @@ def _bytes_of(path: str | os.PathLike[str]) -> bytes:
         size = os.fstat(file.fileno()).st_size
         start = file.read(_SUM.stop)
         header_size = int.from_bytes(start[:8], "little")
+        if start[8:10] == _PREFIX[:2] and start[8 : _SUM.start] != _PREFIX[: len(start[8 : _SUM.start])]:
+            raise _OnlyTensors("it holds tensors, but no state of a run")
         if len(start) < _SUM.stop or header_size > size - 8:
             raise _Damaged("the file is too short")
         if header_size > HEADER_LIMIT or header_size < _SUM.stop - 8 or start[8 : _SUM.start] != _PREFIX:

@@ -18,12 +18,12 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
-from ..engine.errors import CheckpointError, MinigradError
+from ..engine.errors import ArgumentError, CheckpointError, MinigradError, nearest
 from ..saving import write_atomically
 from .checkpoint import Checkpoint, read_checkpoint, sync_folder, write_checkpoint
 from .table import Table
 
-__all__ = ["Run", "RunError", "checkpoints_of", "find_checkpoint", "holds_a_run", "step_of"]
+__all__ = ["Run", "RunError", "checkpoints_of", "find_checkpoint", "holds_a_run", "load_model", "step_of"]
 
 _CHECKPOINT = re.compile(r"step-(\d{8,18})\.safetensors")
 _POINTER_LIMIT = 256  # bytes: a pointer is one file name
@@ -68,6 +68,8 @@ def holds_a_run(folder: str | os.PathLike[str]) -> bool:
 def find_checkpoint(path: str | os.PathLike[str], which: str = "latest") -> Path:
     """The file to read: `path` itself if it is one, or the `latest` or `best` checkpoint of a run directory."""
     folder = Path(path)
+    if which not in ("latest", "best"):
+        raise ArgumentError(f"find_checkpoint: there is no {which!r}", fix=nearest(str(which), ("latest", "best")))
     if os.path.isfile(folder):
         return folder
     target = _pointed(folder, which)
@@ -77,9 +79,21 @@ def find_checkpoint(path: str | os.PathLike[str], which: str = "latest") -> Path
         raise CheckpointError(
             f"{os.fspath(path)!r} has no {which} checkpoint",
             "a checkpoint file, or the directory of a run",
-            fix="a run has a best checkpoint once it was validated" if which == "best" else "check the path",
+            fix='a run has a best checkpoint once it was validated; any run has a "latest"'
+            if which == "best" and checkpoints_of(folder)
+            else "check the path",
         )
     return target
+
+
+def load_model(model: Any, path: str | os.PathLike[str], which: str = "best") -> Checkpoint:
+    """Put the weights of a run's `best` or `latest` checkpoint, or of a checkpoint file, into a model of the same build.
+
+    Returns the checkpoint, which may have a `tokenizer`, and in `state["config"]` the configuration of the run.
+    """
+    checkpoint = read_checkpoint(find_checkpoint(path, which))
+    model.load_state_dict(checkpoint.model)
+    return checkpoint
 
 
 def _pointed(folder: Path, which: str) -> Path | None:

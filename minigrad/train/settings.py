@@ -8,6 +8,7 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
+from ..data.batching import BatchReport
 from ..engine.backend import is_array
 from ..engine.errors import ArgumentError, CallError, describe
 from ..engine.tensor import Tensor
@@ -18,7 +19,7 @@ from .lists import ListBatches
 if TYPE_CHECKING:
     from .trainer import Trainer
 
-__all__ = ["as_sampler", "check_settings", "plain_config", "settings_of"]
+__all__ = ["as_sampler", "check_settings", "plain_config", "reports", "settings_of"]
 
 _COUNTS = ("accumulate", "log_every", "max_steps", "valid_every", "save_every", "keep", "patience")
 _KINDS = ("model", "optimizer", "schedule", "data")
@@ -26,9 +27,22 @@ _OTHERS = ("seed", "max_minutes", "clip_norm", "metric", "maximize")
 
 
 def settings_of(trainer: Trainer) -> dict[str, Any]:
-    """The settings, as config.json has them."""
+    """The settings, as config.json and checkpoints have them."""
     values = {name: getattr(trainer, name) for name in (*_COUNTS, *_OTHERS)}
-    return {**values, **{name: type(getattr(trainer, name)).__name__ for name in _KINDS}}
+    values |= {name: type(getattr(trainer, name)).__name__ for name in _KINDS}
+    if trainer.schedule is not None:
+        own = {k: v for k, v in vars(trainer.schedule).items() if k not in ("optimizer", *trainer.schedule.remembered)}
+        values |= {f"schedule.{name}": value for name, value in own.items()}
+    return dict(json.loads(json.dumps(values, default=repr)))
+
+
+def reports(trainer: Trainer) -> list[str]:
+    """What the samplers have to say of their data: padding, unknown words, and what was dropped."""
+    samplers = (
+        {"data": trainer.data} if trainer.valid is trainer.data else {"data": trainer.data, "valid": trainer.valid}
+    )
+    found = {name: getattr(sampler, "report", None) for name, sampler in samplers.items()}
+    return [f"{name}: {report}" for name, report in found.items() if isinstance(report, BatchReport)]
 
 
 def check_settings(trainer: Trainer) -> None:

@@ -12,13 +12,15 @@ import numpy as np
 
 from .. import __version__
 from ..engine.backend import random_state, restore_random_state
-from ..engine.errors import CheckpointError
+from ..engine.errors import ArgumentError, CheckpointError
 from ..engine.graph import nonfinite
 from ..engine.tensor import Tensor
 from .checkpoint import Checkpoint
 from .gradients import Totals
+from .settings import settings_of
 
 if TYPE_CHECKING:
+    from ..optim import Optimizer
     from .trainer import Trainer
 
 __all__ = ["collect", "differences", "not_finite", "restore", "versions"]
@@ -74,6 +76,7 @@ def collect(trainer: Trainer) -> tuple[dict[str, Any], dict[str, Any]]:
             "numpy": [int(numpy_place), int(has_gauss), float(gauss)],
         },
         "config": trainer.config,
+        "training": settings_of(trainer),
         "versions": versions(),
         "best": trainer.best,
         "best_step": trainer.best_step,
@@ -106,17 +109,28 @@ def restore(trainer: Trainer, checkpoint: Checkpoint, say: Callable[[str], None]
     try:
         _restore(trainer, checkpoint, say)
     except Exception as error:
+        fix = "build the model, the optimiser and the data as they were when it was saved"
+        explained = f"\n  {'fix:':9} " in str(error)
         raise CheckpointError(
-            f"the checkpoint does not fit this run: {error}",
-            fix="build the model, the optimiser and the data as they were when it was saved",
+            f"the checkpoint does not fit this run: {error}", fix=None if explained else fix
         ) from error
 
 
 def _restore(trainer: Trainer, checkpoint: Checkpoint, say: Callable[[str], None]) -> None:
     state, tensors = checkpoint.state, checkpoint.tensors
+    mixed = "scaler" in state["optimizer"]
+    if mixed != (trainer.scaler is not None):
+        raise ArgumentError(
+            f"the run was {'' if mixed else 'not '}trained in mixed precision",
+            "scaler=MixedPrecision(model, optimizer)" if mixed else "no scaler",
+            "no scaler" if mixed else "a scaler",
+            f"{'pass' if mixed else 'leave out'} scaler=",
+        )
+    given = _options(trainer.optimizer)
     trainer.model.load_state_dict(_part(tensors, "model."))
     keeper = trainer.scaler or trainer.optimizer
     keeper.load_state_dict({"arrays": _part(tensors, "optimizer."), "values": state["optimizer"]})
+    _tell_changes(trainer, given, state.get("training"), say)
     if trainer.schedule is not None:
         trainer.schedule.load_state_dict(state["schedule"])
     elif state["schedule"] is not None:
@@ -131,6 +145,37 @@ def _restore(trainer: Trainer, checkpoint: Checkpoint, say: Callable[[str], None
     saved = tensors["tokenizer"].tobytes() if "tokenizer" in tensors else None
     if saved != (None if trainer.tokenizer is None else trainer.tokenizer.to_json().encode()):
         raise ValueError("it was trained with another tokenizer, or one of the two has none")
+
+
+def _options(optimizer: Optimizer) -> list[dict[str, Any]]:
+    """The options of each group, with the rate that it was given, whatever a schedule has made of it."""
+    return [
+        {
+            **{k: v for k, v in group.items() if k not in ("params", "initial_lr")},
+            "lr": group.get("initial_lr", group["lr"]),
+        }
+        for group in optimizer.param_groups
+    ]
+
+
+def _tell_changes(trainer: Trainer, given: list[dict[str, Any]], saved: Any, say: Callable[[str], None]) -> None:
+    """Say which settings differ from those the run was saved with, and which of the two count."""
+    kept = [
+        f"{name} {now[name]} (given {old.get(name)})"
+        for old, now in zip(given, _options(trainer.optimizer))
+        for name in now
+        if old.get(name) != now[name]
+    ]
+    if kept:
+        say(f"resume: the optimiser goes on as it was saved, with {', '.join(dict.fromkeys(kept))}")
+    known = saved if isinstance(saved, Mapping) else {}
+    new = [
+        f"{name} {value} (was {known[name]})"
+        for name, value in settings_of(trainer).items()
+        if known.get(name, value) != value
+    ]
+    if new:
+        say(f"resume: what is given now counts: {', '.join(new)}")
 
 
 def _restore_random(saved: Mapping[str, Any], tensors: Mapping[str, np.ndarray], say: Callable[[str], None]) -> None:

@@ -17,7 +17,7 @@ from .gradients import Totals
 from .interrupt import Interrupts
 from .progress import Progress, duration
 from .run import Run, RunError, holds_a_run
-from .settings import as_sampler, check_settings, plain_config, settings_of
+from .settings import as_sampler, check_settings, plain_config, reports, settings_of
 from .state import collect, differences, not_finite, restore, versions
 from .steps import StepOutcome, Stepper, evaluate, undisturbed
 
@@ -154,6 +154,8 @@ class Trainer:
         self._reason = None
         try:
             self._open()
+            for report in reports(self):
+                self.progress.say(report)
             if not any(module.training for module in self.model.modules()):
                 self.model.train()
             with Interrupts() as interrupts:
