@@ -108,6 +108,12 @@ def test_start_values_are_xaviers_without_biases(sizes: dict[str, int]) -> None:
             assert 0.9 * bound < top <= bound
 
 
+def test_a_mask_that_means_the_same_either_way_is_taken_with_as_many_sentences_as_queries() -> None:
+    made, x = attention(), normal(3, 3, C)
+    for mask in (np.tri(3, dtype=bool), np.array([[True, True, False]] * 3)):
+        np.testing.assert_array_equal(made(x, mask=mask).numpy(), made(x, mask=mask[None, None]).numpy())
+
+
 def test_causal_mask_allows_the_past_and_oneself() -> None:
     np.testing.assert_array_equal(causal_mask(4).numpy(), np.tri(4, dtype=bool))
     np.testing.assert_array_equal(causal_mask(2, past=3).numpy(), np.tri(5, dtype=bool)[3:])
@@ -121,6 +127,7 @@ def test_padding_mask_from_tokens_equals_that_from_lengths(device: str) -> None:
         assert mask.device == device and mask.shape == (3, 1, 1, 4)
         np.testing.assert_array_equal(mask.numpy()[:, 0, 0], tokens.numpy() != 0)
     assert padding_mask(lengths, size=6).shape == (3, 1, 1, 6)
+    np.testing.assert_array_equal(padding_mask(tokens != 0).numpy(), masks[0].numpy())
 
 
 @pytest.mark.parametrize("rotary", POSITIONS)
@@ -352,6 +359,16 @@ MISTAKES: dict[str, tuple[type[Exception], str, Callable[[], Any]]] = {
     "width": (ShapeError, "the key", lambda: attention()(X, X[..., :4])),
     "float mask": (DtypeError, "True = may attend", lambda: attention()(X, mask=mg.zeros(L, L))),
     "unclear mask": (ShapeError, r"mask\[:, None\]", lambda: attention()(X, mask=mg.ones(B, L, L, dtype="bool"))),
+    "padding as it is": (
+        ShapeError,
+        r"mask\[:, None, None, :\]",
+        lambda: attention()(X, mask=padding_mask([5, 2, 3]).reshape(B, L)),
+    ),
+    "padding of as many sentences as tokens": (
+        ShapeError,
+        r"could be \(L, S\) or \(B, S\)",
+        lambda: attention()(normal(3, 3, C), mask=padding_mask([3, 2, 2]).reshape(3, 3)),
+    ),
     "short mask": (ShapeError, "broadcasts to", lambda: attention()(X, mask=padding_mask([1, 2, 3]))),
     "causal cross": (ArgumentError, "is_causal", lambda: attention()(X, X * 1, is_causal=True)),
     "rotary cross": (ArgumentError, "rotary", lambda: attention("rotary")(X, X * 1)),

@@ -44,8 +44,9 @@ def padding_mask(given: Any, pad: int | None = None, *, size: int | None = None)
     """Which keys are tokens and not padding: booleans (B, 1, 1, S), which fit any attention; True = may attend.
 
     `given` is either token numbers (B, S), with the number `pad` of the padding; or lengths (B,), with the padded
-    `size` S, the greatest length unless given. Padding gets weight 0 and gradient 0 exactly; how much of it there is
-    can change the last bit of a result all the same, since longer sums are added up in another order.
+    `size` S, the greatest length unless given; or booleans (B, S), such as the mask of a `data.Padded`. Padding gets
+    weight 0 and gradient 0 exactly; how much of it there is can change the last bit of a result all the same, since
+    longer sums are added up in another order.
 
     >>> import minigrad as mg
     >>> mg.nn.padding_mask([[5, 6, 0], [7, 0, 0]], pad=0).tolist()
@@ -54,8 +55,10 @@ def padding_mask(given: Any, pad: int | None = None, *, size: int | None = None)
     [[[[True, True, False]]], [[[True, False, False]]]]
     """
     x = as_tensor(given)
+    if x.dtype.kind == "b" and x.ndim == 2 and pad is None and size is None:
+        return x.reshape(x.shape[0], 1, 1, x.shape[1])
     if x.dtype.kind not in "iu" or x.ndim != (1 if pad is None else 2):
-        expected = "whole numbers: token numbers (B, S) with pad=…, or lengths (B,) without"
+        expected = "whole numbers: token numbers (B, S) with pad=…, or lengths (B,) without; or booleans (B, S) alone"
         raise ShapeError("padding_mask: these are neither token numbers nor lengths", expected, f"{x.shape} {x.dtype}")
     if pad is not None:
         if size is not None:
@@ -298,10 +301,29 @@ class MultiHeadAttention(Module):
                 mask.shape,
                 "for (B, L, S) give mask[:, None]; for padding use nn.padding_mask, which makes (B, 1, 1, S)",
             )
+        if mask.ndim == 2:
+            _check_rows(mask, query.shape[0], query.shape[1])
 
     def extra_repr(self) -> str:
         cross = "" if self._is_fused else f", key_dim={self.key_dim}, value_dim={self.value_dim}"
         return f"{self.dim}, heads={self.heads}{cross}" + (f", dropout={self.dropout}" if self.dropout else "")
+
+
+def _check_rows(mask: Tensor, batch: int, length: int) -> None:
+    """Refuse a mask (B, S) where (L, S) is meant; where B = L, refuse what could be either, unless it looks causal."""
+    rows, keys = mask.shape
+    fix = "for padding, (B, S), give nn.padding_mask(mask), or mask[:, None, None, :]"
+    if rows not in (1, length):
+        raise ShapeError("MultiHeadAttention: a mask with two axes is (L, S)", f"({length}, S)", mask.shape, fix)
+    if not 1 < rows == batch or not (mask != mask[:1]).any():
+        return
+    if keys < rows or (mask != causal_mask(rows, keys - rows, mask.device)).any():
+        raise ShapeError(
+            "MultiHeadAttention: with as many sentences as queries, this mask could be (L, S) or (B, S)",
+            "(B, h, L, S) with 1 for axes that do not matter",
+            mask.shape,
+            f"{fix}; for (L, S) give mask[None, None]",
+        )
 
 
 @contextmanager
