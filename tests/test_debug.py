@@ -64,6 +64,18 @@ def test_every_way_of_calling_an_op_is_watched(make):
         make(leaf([1.0, 2.0]))
 
 
+def test_minus_infinity_that_is_put_in_on_purpose_is_passed_on_and_what_comes_of_it_is_blamed(device):
+    scores = mg.tensor([[1.0, 2.0], [3.0, 4.0]], device=device, requires_grad=True)
+    with mg.debug():
+        masked = mg.where(mg.tensor([[True, False], [False, False]], device=device), scores, -np.inf)
+        shifted = masked * 2 - 1
+        assert mg.exp(shifted).numpy()[0, 1] == 0
+        with pytest.raises(NonFiniteError, match="subtract .*\n.*2 NaN and 1 infinite of 4"):
+            _ = shifted - shifted.max(axis=1, keepdims=True)
+        with pytest.raises(NonFiniteError, match="negative"):
+            _ = -masked
+
+
 def test_constants_are_watched_too_and_integers_are_left_alone():
     with mg.debug():
         with pytest.raises(NonFiniteError, match="divide"):

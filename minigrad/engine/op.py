@@ -209,7 +209,7 @@ class Op:
         except EXPLAINED as error:
             raise explain(self, arrays, attrs, mode.scope, error) from (None if self.own else error)
         if mode.debug:
-            self._check_finite(out, mode.scope)
+            self._check_finite(out, mode.scope, (*arrays, *attrs.values()))
         if not tensors:
             return out
         recorded = bool(mask & self.mask) and mode.record
@@ -318,9 +318,11 @@ class Op:
                     fix="write through the whole tensor (x[i] = …) rather than a view of it, or clone() the view first",
                 )
 
-    def _check_finite(self, out: Any, scope: str) -> None:
+    def _check_finite(self, out: Any, scope: str, given: Sequence[Any] = ()) -> None:
+        """Name this op if it made something that is not finite; minus infinity it may pass on, as masks put it in on purpose."""
+        masked = any(has_minus_infinity(x) for x in given)
         for array in out if self.several else (out,):
-            if hasattr(array, "dtype") and (found := nonfinite(array)):
+            if hasattr(array, "dtype") and (found := nonfinite(array)) and not (masked and is_only_hidden(array)):
                 where = ": ".join(filter(None, (scope, self.name)))
                 raise NonFiniteError(f"{where} ({user_line()}): produced the first NaN or infinity", got=found)
 
@@ -335,6 +337,23 @@ def as_operand(value: Any, where: str) -> np.ndarray:
         got = type(value).__name__ + (f" of dtype {value.dtype}" if hasattr(value, "dtype") else "")
         raise DtypeError(f"{where}: an operand is not a number or an array", "a Tensor, an array or a number", got)
     return array
+
+
+def has_minus_infinity(value: Any) -> bool:
+    """Whether an input or attribute of an op holds minus infinity."""
+    if not is_array(value):
+        return isinstance(value, (float, np.floating)) and bool(value == -np.inf)
+    if value.dtype.kind != "f":
+        return False
+    with on_device_of(value):
+        return bool((value == -np.inf).any())
+
+
+def is_only_hidden(array: Any) -> bool:
+    """Whether everything in an array is finite, or minus infinity."""
+    xp = backend_of(array).xp if is_array(array) else np
+    with on_device_of(array):
+        return bool((xp.isfinite(array) | (array == -np.inf)).all())
 
 
 def user_line() -> str:
