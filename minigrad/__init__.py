@@ -38,6 +38,9 @@ if not TYPE_CHECKING:  # a type checker knows what is here
         fix = f"minigrad calls it {NAMES[name]}" if name in NAMES else nearest(name, __all__)
         raise AttributeError(f"module 'minigrad' has no attribute {name!r}: {fix}")
 
+    def __dir__() -> list[str]:
+        return sorted({*__all__, *_LAZY, "__doc__", "__file__", "__name__", "__path__", "__version__"})
+
 
 __all__ = [
     *_functions,

@@ -9,6 +9,7 @@ import pytest
 from samples import SAMPLES, Sample
 
 import minigrad as mg
+import minigrad.nn.functional  # noqa: F401  (its functions are in the registry once it is imported)
 from minigrad.check import gradcheck
 from minigrad.engine.errors import MinigradError
 from minigrad.engine.op import COMPOSITES, OPS, Composite, Op

@@ -1,5 +1,8 @@
 """Neural networks: modules and layers, with their functions in `minigrad.nn.functional`."""
 
+from typing import TYPE_CHECKING, Any
+
+from ..engine.errors import nearest
 from . import functional as functional
 from . import init as init
 from .activations import (
@@ -84,3 +87,24 @@ __all__ = [
     "read_word_vectors",
     "watch_attention",
 ]
+
+_ELSEWHERE = {
+    "CrossEntropyLoss": "functional.cross_entropy",
+    "NLLLoss": "functional.nll_loss",
+    "MSELoss": "functional.mse_loss",
+    "L1Loss": "functional.l1_loss",
+    "HuberLoss": "functional.huber_loss",
+    "BCEWithLogitsLoss": "functional.binary_cross_entropy_with_logits",
+    "KLDivLoss": "functional.kl_div",
+    "TransformerEncoder": "Encoder",
+    "TransformerDecoder": "Decoder",
+    "TransformerEncoderLayer": "TransformerBlock",
+    "TransformerDecoderLayer": "TransformerBlock(…, cross=True)",
+    "MultiheadAttention": "MultiHeadAttention",
+}
+
+if not TYPE_CHECKING:  # a type checker knows what is here
+
+    def __getattr__(name: str) -> Any:
+        fix = f"minigrad calls it {_ELSEWHERE[name]}" if name in _ELSEWHERE else nearest(name, __all__)
+        raise AttributeError(f"module 'minigrad.nn' has no attribute {name!r}: {fix}")

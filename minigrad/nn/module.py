@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..engine.backend import on_device_of
 from ..engine.errors import ArgumentError, CallError, MinigradError
@@ -270,6 +270,12 @@ class Module:
 
         return summary(self, *inputs)
 
+    if not TYPE_CHECKING:  # a type checker should know what is not there
+
+        def __getattr__(self, name: str) -> Any:
+            fix = f': minigrad calls it to("{_MOVES[name]}")' if name in _MOVES else ""
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{fix}")
+
     def extra_repr(self) -> str:
         """What `repr` shows between the brackets; layers give their sizes."""
         return ""
@@ -280,6 +286,7 @@ class Module:
         return f"{type(self).__name__}({self.extra_repr()}{inner})"
 
 
+_MOVES = {"half": "float16", "float": "float32", "double": "float64", "cuda": "cuda", "cpu": "cpu"}
 _INTERNAL = frozenset(("_buffers", "_pre_hooks", "_hooks"))
 _LOOKED_AT = 64  # so many items of a list are looked at: it may hold a whole vocabulary
 

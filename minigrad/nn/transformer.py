@@ -6,10 +6,11 @@ the encoder made, its memory. B is the batch, L the length, S the length of the 
 
 from __future__ import annotations
 
+import inspect
 from functools import partial
 from typing import Any
 
-from ..engine.errors import ArgumentError, nearest
+from ..engine.errors import ArgumentError, CallError, nearest
 from ..engine.tensor import Tensor
 from .attention import KVCache, MultiHeadAttention
 from .layers import Dropout, check_sizes
@@ -135,6 +136,10 @@ class _Stack(Module):
 
     def __init__(self, depth: int, dim: int, heads: int, hidden: int | None, **options: Any):
         check_sizes(self, depth=depth, dim=dim, heads=heads)
+        known = inspect.signature(TransformerBlock.__init__).parameters
+        for option in options:
+            if option not in known:
+                raise CallError(f"{type(self).__name__} has no option {option!r}", fix=nearest(option, [*known][4:]))
         self.blocks = ModuleList(TransformerBlock(dim, heads, hidden, **options) for _ in range(depth))
         first = self.blocks[0]
         self.norm = first.new_norm() if first.norm_first else None
@@ -153,7 +158,8 @@ class _Stack(Module):
 class Encoder(_Stack):
     """A stack of blocks with self-attention: (B, L, C) -> (B, L, C). With `causal=True` it is GPT's.
 
-    The options are TransformerBlock's. With a cache, x holds only the positions that the cache has not seen.
+    The options are TransformerBlock's. A pre-norm stack ends in a norm of its own, so that none is needed after it.
+    With a cache, made by `new_cache()`, x holds only the positions that the cache has not seen.
 
     >>> import minigrad as mg
     >>> encoder = mg.nn.Encoder(2, dim=8, heads=2, norm_first=False)
@@ -170,6 +176,8 @@ class Encoder(_Stack):
 
 class Decoder(_Stack):
     """A stack of causal blocks that also look at a memory: (B, L, C), (B, S, C) -> (B, L, C).
+
+    As in Encoder, a pre-norm stack ends in a norm, and `new_cache()` makes a cache for generating.
 
     >>> import minigrad as mg
     >>> decoder = mg.nn.Decoder(2, dim=8, heads=2)
