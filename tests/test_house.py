@@ -163,7 +163,10 @@ def test_public_functions_have_typed_results(path):
         and not node.name.startswith("_")
         and node.returns is None
         and not re.search(r"_(forward|backward)$|^accepts_", node.name)
-        and not any(re.match(r"(op|composite|elementwise|Fused|kernel|exact|intrinsic)\b", ast.unparse(d)) for d in node.decorator_list)
+        and not any(
+            re.match(r"(op|composite|elementwise|Fused|kernel|exact|intrinsic)\b", ast.unparse(d))
+            for d in node.decorator_list
+        )
     ]
     assert untyped == []
 

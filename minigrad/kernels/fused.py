@@ -80,7 +80,7 @@ class Fused(Op):
         except EXPLAINED as error:
             raise explain(self, arrays, attrs, mode.scope, error) from None
         if mode.debug:
-            self._check_finite(out, mode.scope)
+            self._check_finite(out, mode.scope, (*arrays, *attrs.values()))
         if not tensors:
             return out
         if not recorded:

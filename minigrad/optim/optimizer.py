@@ -220,7 +220,7 @@ class Optimizer:
         self._arenas.clear()
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{key}={value!r}" for key, value in self.defaults.items())
+        shown = ", ".join(f"{key}={self.param_groups[0][key]!r}" for key in self.defaults)
         count = sum(len(group["params"]) for group in self.param_groups)
         return f"{type(self).__name__}({count} parameters in {len(self.param_groups)} groups, {shown})"
 

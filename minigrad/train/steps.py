@@ -15,6 +15,7 @@ from ..engine.backend import random_state, restore_random_state
 from ..engine.errors import ArgumentError, CallError, NonFiniteError
 from ..engine.modes import debug, no_grad
 from ..engine.tensor import Tensor
+from ..kernels.memory import keep_memory
 from ..optim import MixedPrecision, Optimizer, clip_grad_norm_
 from ..optim.clipping import clip_factor, grad_norm
 from .gradients import Totals, backward_all, checked_terms, scale_gradients
@@ -45,6 +46,7 @@ class Stepper:
         clip_norm: float | None,
         threads: int | None = None,
     ):
+        keep_memory()
         self.called = scaler or model
         self.loss, self.optimizer, self.scaler = loss, optimizer, scaler
         self.max_norm = math.inf if clip_norm is None else clip_norm
