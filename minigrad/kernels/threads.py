@@ -19,17 +19,33 @@ from ..engine.errors import ArgumentError
 T = TypeVar("T")
 _pool: ThreadPoolExecutor | None = None
 _controller: Any = None
+_share: int | None = None  # of the cores, where other processes of the same training have the rest
 _depth = 0  # of nested `single_blas`, of which only the outermost speaks to BLAS
 
 
 def cores() -> int:
-    """How many threads may be used: `MINIGRAD_THREADS`, or the cores that this process may run on."""
+    """How many threads may be used: `MINIGRAD_THREADS`, or this process's share of the cores it may run on."""
     asked = os.environ.get("MINIGRAD_THREADS")
     if asked is None:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return _share or len(own_cores())
     if not asked.isdecimal() or int(asked) < 1:
         raise ArgumentError("MINIGRAD_THREADS is a number of threads", "a whole number from 1", repr(asked))
     return int(asked)
+
+
+def own_cores() -> list[int]:
+    """The numbers of the cores that this process may run on."""
+    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [*range(os.cpu_count() or 1)]
+
+
+def keep_to(count: int) -> None:
+    """Use no more than `count` cores (at least one) from now on, neither here nor in BLAS, unless `MINIGRAD_THREADS` says so."""
+    global _share
+    _share = max(count, 1)
+    if blas_obeys():
+        for library in _controller.lib_controllers:
+            if library.num_threads > cores():
+                library.set_num_threads(cores())
 
 
 def run_all(jobs: Sequence[Callable[[], T]]) -> list[T]:

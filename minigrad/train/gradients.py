@@ -10,17 +10,21 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ..engine.backend import on_device_of
+from ..engine.backend import backend_of, on_device_of
 from ..engine.errors import CallError, GradientError, describe
+from ..engine.modes import no_grad
 from ..engine.tensor import Tensor, wrap
 from ..engine.writes import writes
-from .parallel import backward_shares, forward_all, on_every_core
+from .parallel import backward_shares, forward_all, of_rank, on_every_core
+from .world import World
 
-__all__ = ["Totals", "backward_all", "checked_terms", "scale_gradients"]
+__all__ = ["Divisors", "Totals", "add_up_ranks", "backward_all", "checked_terms", "scale_gradients"]
 
 Terms = dict[str, tuple[Tensor, int]]
 TAKEN = ("loss", "lr", "grad_norm", "step")  # columns of metrics.csv, which no metric can have
@@ -111,66 +115,126 @@ def backward_all(
     batches: Sequence[Any],
     backward: Callable[[Tensor], None],
     threads: int | None = 1,
-) -> tuple[Totals, float]:
-    """Add up the gradients of all batches of a step; returns the terms' totals and what the gradients must be multiplied by.
+    world: World | None = None,
+) -> tuple[Totals, Divisors]:
+    """Add up the gradients of all batches of a step, of this rank's rows; returns its totals, and what they were divided by.
 
-    A loss with several terms (metrics not counted) must know the units of a batch beforehand (`loss.units(batch)`), since each
-    term has its own divisor. For a single term the right divisor is known in the end, and is what remains to be applied.
+    A loss with several terms (metrics not counted) must know the units of a batch beforehand (`loss.units(batch)`), since
+    each term has its own divisor. For a single term the right divisor is known in the end, and `Divisors.remaining` says
+    what the gradients must still be multiplied by.
     """
+    world = world or World()
     totals = Totals()
-    known = _known_units(loss, batches)
-    divisors: dict[str, int] | None = known
+    divisors = _known_units(loss, batches, world)
     learned: set[str] = set()
     for batch in batches:
-        shares = on_every_core(model, loss, batch, threads)
-        parts = forward_all(lambda piece: checked_terms(loss(model, piece)), shares)
-        terms = _together(parts)
+        share = of_rank(batch, world)
+        shares = on_every_core(model, loss, share, threads)
+        with nullcontext() if share.counts else no_grad():
+            parts = forward_all(lambda piece: checked_terms(loss(model, piece)), shares)
+        terms = _together(parts) if share.counts else dict.fromkeys(parts[0], (0.0, 0))
         recorded = {name for part in parts for name, (amount, _) in part.items() if amount.requires_grad}
         metrics, learned = _metrics(terms, recorded), learned | recorded
         if divisors is None:
-            if len(batches) > 1 and len(terms.keys() - metrics) > 1:
-                raise CallError(
-                    "a loss with several terms cannot be accumulated: each has its own divisor",
-                    "a loss with a method units(batch) -> {name: count}",
-                    ", ".join(terms),
-                    "add the method, or train with accumulate=1",
-                )
-            divisors = {name: units or 1 for name, (_, units) in terms.items()}
-        if divisors.keys() - metrics != terms.keys() - metrics:
+            divisors = _first_units(terms, metrics, batches, world)
+        if divisors.units.keys() - metrics != terms.keys() - metrics:
             raise CallError(
-                "the loss's terms changed", ", ".join(divisors), ", ".join(terms), "give every term each time"
+                "the loss's terms changed", ", ".join(divisors.units), ", ".join(terms), "give every term each time"
             )
         totals.add(terms)
-        losses = [total for part in parts if (total := _total(part, divisors, metrics)) is not None]
-        if len(losses) > 1:
-            backward_shares(losses)
-        elif losses:
-            backward(losses[0])
+        if share.counts:
+            _backward_parts(parts, divisors.units, metrics, backward)
     totals.metrics = _metrics(totals.values, learned)
-    totals.check_units()
-    if known is not None:
-        _check_promise(known, totals)
-        return totals, 1.0
-    (first, units), *others = [(name, n) for name, (_, n) in totals.values.items() if name not in totals.metrics]
     assert divisors is not None
-    return totals, 1.0 if others or not units else divisors[first] / units
+    return totals, divisors
 
 
-def _known_units(loss: Any, batches: Sequence[Any]) -> dict[str, int] | None:
+def _backward_parts(
+    parts: Sequence[Terms], units: Mapping[str, int], metrics: frozenset[str], backward: Callable[[Tensor], None]
+) -> None:
+    losses = [total for part in parts if (total := _total(part, units, metrics)) is not None]
+    if len(losses) > 1:
+        backward_shares(losses)
+    elif losses:
+        backward(losses[0])
+
+
+@dataclass(frozen=True)
+class Divisors:
+    """What the sums of a step's terms were divided by before it was known how many units it has; or, `promised`, knowing it."""
+
+    units: dict[str, int]
+    promised: bool
+
+    def remaining(self, totals: Totals) -> float:
+        """What is left to multiply the gradients by, given the totals of the whole step."""
+        counted = {name: n for name, (_, n) in totals.values.items() if name not in totals.metrics}
+        if self.promised:
+            counted |= {name: n for name, (_, n) in totals.values.items() if name in self.units}
+            if counted != self.units:
+                raise CallError("the loss's units(batch) is not what its terms then say", counted, dict(self.units))
+            return 1.0
+        (first, units), *others = counted.items()
+        return 1.0 if others or not units else self.units[first] / units
+
+
+def _first_units(
+    terms: Mapping[str, Sequence[Any]], metrics: frozenset[str], batches: Sequence[Any], world: World
+) -> Divisors:
+    """The units of the first batch, of all ranks together."""
+    if len(batches) > 1 and len(terms.keys() - metrics) > 1:
+        raise CallError(
+            "a loss with several terms cannot be accumulated: each has its own divisor",
+            "a loss with a method units(batch) -> {name: count}",
+            ", ".join(terms),
+            "add the method, or train with accumulate=1",
+        )
+    counts = np.array([units for _, units in terms.values()], np.float64)
+    world.add_up([counts])
+    return Divisors({name: int(count) or 1 for name, count in zip(terms, counts)}, promised=False)
+
+
+def _known_units(loss: Any, batches: Sequence[Any], world: World) -> Divisors | None:
     units = getattr(loss, "units", None)
-    if units is None or len(batches) == 1:
+    if units is None or len(batches) == 1 == world.size:
         return None
     known: dict[str, int] = {}
     for batch in batches:
         for name, count in units(batch).items():
             known[name] = known.get(name, 0) + _count(name, count)
-    return known
+    return Divisors(known, promised=True)
 
 
-def _check_promise(known: Mapping[str, int], totals: Totals) -> None:
-    counted = {name: units for name, (_, units) in totals.values.items() if name in known or name not in totals.metrics}
-    if counted != known:
-        raise CallError("the loss's units(batch) is not what its terms then say", counted, dict(known))
+def add_up_ranks(world: World, params: Iterable[Tensor], totals: Totals) -> None:
+    """Let the gradients and the totals of this rank become those of all ranks.
+
+    A parameter that no rank has a gradient for is left without, so that the optimiser leaves it alone.
+    """
+    if world.size == 1:
+        return
+    tensors = list({id(p.node): p for p in params if p.node is not None}.values())
+    has = [float(p.node.grad is not None) for p in tensors]  # type: ignore[union-attr]
+    terms = list(totals.values.values())
+    apart = [float(name in totals.metrics) for name in totals.values]
+    numbers = np.array([*(amount for amount, _ in terms), *(units for _, units in terms), *apart, *has], np.float64)
+    gradients = [_gradient(p) for p in tensors]
+    world.add_up([numbers, *gradients])
+    amounts, units, apart, counts = np.split(numbers, [len(terms), 2 * len(terms), 3 * len(terms)])
+    totals.metrics = frozenset(name for name, votes in zip(totals.values, apart) if votes)
+    totals.values = {name: [float(s), int(n)] for name, s, n in zip(totals.values, amounts, units)}
+    for p, g, count in zip(tensors, gradients, counts):
+        if count:
+            p.node.grad = g  # type: ignore[union-attr]
+            writes.mark(g)
+
+
+def _gradient(p: Tensor) -> Any:
+    """The gradient to be added up: zeros where this rank has none."""
+    g = None if p.node is None else p.node.grad
+    if g is not None:
+        return g
+    with on_device_of(p.data):
+        return backend_of(p.data).xp.zeros(p.shape, p.dtype)
 
 
 def _together(parts: Sequence[Terms]) -> dict[str, tuple[Any, int]]:

@@ -15,10 +15,14 @@ _NOTICE = b"\nstopping after this step, then saving; once more to stop at once, 
 
 
 class Interrupts:
-    """Inside, the first SIGINT or SIGTERM only sets `asked`; the second has its usual effect. In other threads, nothing."""
+    """Inside, the first SIGINT or SIGTERM only sets `asked`; the second has its usual effect. In other threads, nothing.
 
-    def __init__(self) -> None:
+    Unless `aloud`, it does not tell that it has heard.
+    """
+
+    def __init__(self, aloud: bool = True) -> None:
         self.asked = False
+        self._aloud = aloud
         self._previous: dict[int, Any] = {}
 
     def __enter__(self) -> Interrupts:
@@ -41,5 +45,7 @@ class Interrupts:
             signal.raise_signal(number)
             return
         self.asked = True
+        if not self._aloud:
+            return
         with contextlib.suppress(OSError):
             os.write(2, _NOTICE)  # unlike print, it may be called in the middle of anything

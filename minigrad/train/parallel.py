@@ -1,4 +1,4 @@
-"""Every core at work on one batch: its rows are divided among threads, each with a forward and a backward of its own.
+"""Every core at work on one batch: its rows are divided among ranks and threads, each with a forward and a backward of its own.
 
 No thread waits for another within a pass, and every operation, not only the large matrix products, uses every core. The
 gradients are those of the whole batch, up to the order of summation: the sums are added up share by share, so a given
@@ -7,6 +7,7 @@ number of threads always gives the same bits. Dropout draws do not depend on the
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -19,18 +20,20 @@ from ..engine.graph import Node, store, sweep
 from ..engine.modes import local
 from ..engine.tensor import Tensor
 from ..kernels.threads import blas_obeys, cores, run_all, single_blas
+from .world import World
 
-__all__ = ["Share", "add_up", "divide", "on_every_core"]
+__all__ = ["Share", "add_up", "couples", "divide", "of_rank", "on_every_core"]
 
 WORTHWHILE = 3_000_000  # weights times rows: below, waking a thread takes longer than it saves
 
 
 class Share(NamedTuple):
-    """Some rows of a batch: `batch`, how many, and which row of the whole batch is its first."""
+    """Some rows of a batch: `batch`, which row of the whole batch is its first, how many, and whether they count."""
 
     batch: Any
     first: int
     rows: int
+    counts: bool = True
 
 
 def divide(batch: Any, count: int) -> list[Share]:
@@ -68,20 +71,48 @@ def _cut(batch: Any, rows: slice) -> Any:
     return batch[rows]
 
 
-def on_every_core(model: Any, loss: Any, batch: Any, threads: int | None) -> list[Share]:
-    """The shares that a batch should be divided into: one where dividing would be wrong, or would not pay."""
+def of_rank(batch: Any, world: World) -> Share:
+    """The rows of a batch that this rank computes.
+
+    Where there are fewer rows than ranks, some ranks compute the first row for nothing: so every rank learns which terms
+    the loss has, and calls it equally often. Likewise a batch that cannot be divided is computed by all and counted once.
+    """
+    if world.size == 1:
+        return Share(batch, 0, _rows(batch) or 1)
+    rows = _rows(batch)
+    if rows is None:
+        warnings.warn("batches that cannot be cut into rows are computed by every rank", RuntimeWarning, stacklevel=2)
+        return Share(batch, 0, 1, counts=world.rank == 0)
+    shares = divide(batch, world.size)
+    if world.rank < len(shares):
+        return shares[world.rank]
+    return Share(_cut(batch, slice(0, 1)), 0, 1, counts=False)
+
+
+def couples(model: Any, loss: Any) -> str | None:
+    """What makes an example's result, or a hook's, depend on the rest of the batch; None if nothing does."""
+    if getattr(loss, "couples_batch", False):
+        return type(loss).__name__
+    for name, module in model.named_modules():
+        if module.couples_batch:
+            return f"{type(module).__name__} {name!r}"
+    for name, p in model.named_parameters():
+        if p.node is not None and p.node.hooks:
+            return f"the hook on the gradient of {name!r}"
+    return None
+
+
+def on_every_core(model: Any, loss: Any, share: Share, threads: int | None) -> list[Share]:
+    """The parts that a share of a batch should be divided into: one where dividing would be wrong, or would not pay."""
     count = cores() if threads is None else threads
-    whole = [Share(batch, 0, _rows(batch) or 1)]
-    if count == 1 or local.mode.debug:
-        return whole
+    if count == 1 or local.mode.debug or not share.counts:
+        return [share]
     params = list(model.parameters())
-    if threads is None and sum(p.size for p in params) * whole[0].rows < WORTHWHILE or not blas_obeys():
-        return whole
-    coupled = getattr(loss, "couples_batch", False) or any(module.couples_batch for module in model.modules())
-    watched = any(p.node is not None and p.node.hooks for p in params)
-    if coupled or watched or any(device_of(p.data) != "cpu" for p in params):
-        return whole
-    return divide(batch, count)
+    if threads is None and sum(p.size for p in params) * share.rows < WORTHWHILE or not blas_obeys():
+        return [share]
+    if couples(model, loss) is not None or any(device_of(p.data) != "cpu" for p in params):
+        return [share]
+    return [part._replace(first=share.first + part.first) for part in divide(share.batch, count)]
 
 
 def forward_all(compute: Callable[[Any], Any], shares: Sequence[Share]) -> list[Any]:

@@ -18,12 +18,13 @@ from ..engine.tensor import Tensor
 from .checkpoint import Checkpoint
 from .gradients import Totals
 from .settings import settings_of
+from .world import world
 
 if TYPE_CHECKING:
     from ..optim import Optimizer
     from .trainer import Trainer
 
-__all__ = ["collect", "differences", "not_finite", "restore", "versions"]
+__all__ = ["collect", "differences", "not_finite", "restore", "restore_unchecked", "versions"]
 
 _THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
@@ -36,6 +37,7 @@ def versions() -> dict[str, Any]:
         "numpy": np.__version__,
         "machine": f"{platform.system()} {platform.machine()}",
         "threads": _thread_count(),
+        "ranks": world().size,
     }
 
 
@@ -49,7 +51,7 @@ def _thread_count() -> int:
 def differences(saved: Any) -> str:
     """In which versions this process differs from the one that saved, as words; "" if in none."""
     now = versions()
-    known = saved if isinstance(saved, Mapping) else {}
+    known = {"ranks": 1, **(saved if isinstance(saved, Mapping) else {})}
     return ", ".join(f"{name} was {known.get(name)}, is {now[name]}" for name in now if known.get(name) != now[name])
 
 
@@ -107,7 +109,7 @@ def not_finite(tensors: Mapping[str, Any]) -> list[str]:
 def restore(trainer: Trainer, checkpoint: Checkpoint, say: Callable[[str], None]) -> None:
     """Put a trainer where the one stood that `collect` was called on."""
     try:
-        _restore(trainer, checkpoint, say)
+        restore_unchecked(trainer, checkpoint, say)
     except Exception as error:
         fix = "build the model, the optimiser and the data as they were when it was saved"
         explained = f"\n  {'fix:':9} " in str(error)
@@ -116,7 +118,8 @@ def restore(trainer: Trainer, checkpoint: Checkpoint, say: Callable[[str], None]
         ) from error
 
 
-def _restore(trainer: Trainer, checkpoint: Checkpoint, say: Callable[[str], None]) -> None:
+def restore_unchecked(trainer: Trainer, checkpoint: Checkpoint, say: Callable[[str], None]) -> None:
+    """As `restore`, with whatever error says what does not fit."""
     state, tensors = checkpoint.state, checkpoint.tensors
     mixed = "scaler" in state["optimizer"]
     if mixed != (trainer.scaler is not None):

@@ -18,7 +18,8 @@ from ..engine.tensor import Tensor
 from ..kernels.memory import keep_memory
 from ..optim import MixedPrecision, Optimizer, clip_grad_norm_
 from ..optim.clipping import clip_factor, grad_norm
-from .gradients import Totals, backward_all, checked_terms, scale_gradients
+from .gradients import Totals, add_up_ranks, backward_all, checked_terms, scale_gradients
+from .world import World, world
 
 __all__ = ["StepOutcome", "Stepper", "evaluate", "undisturbed"]
 
@@ -51,6 +52,7 @@ class Stepper:
         self.loss, self.optimizer, self.scaler = loss, optimizer, scaler
         self.max_norm = math.inf if clip_norm is None else clip_norm
         self.threads = threads if scaler is None else 1
+        self.world = world()
 
     def _params(self) -> list[Tensor]:
         return [p for group in self.optimizer.param_groups for p in group["params"]]
@@ -78,16 +80,24 @@ class Stepper:
         backward = self.scaler.backward if self.scaler is not None else Tensor.backward
         quiet = np.errstate(all="ignore") if self.scaler else nullcontext()  # a scaler deals with overflow itself
         with quiet:
-            totals, factor = backward_all(self.loss, self.called, batches, backward, self.threads)
+            totals, divisors = backward_all(self.loss, self.called, batches, backward, self.threads, self.world)
         if self.scaler is not None:
             self.scaler.unscale()
+        add_up_ranks(self.world, self._params(), totals)
+        totals.check_units()
+        factor = divisors.remaining(totals)
+        if self.scaler is not None:
             scale_gradients(self._params(), factor)
             return totals, clip_grad_norm_(self._params(), self.max_norm), 1.0
         norm = grad_norm(self._params()) * factor
         return totals, norm, factor * clip_factor(norm, self.max_norm)
 
     def _explained(self, batches: Sequence[Any], number: int) -> NonFiniteError:
-        """The error that names the first op whose result was NaN or infinite, found by computing the step again."""
+        """The error that names the first op whose result was NaN or infinite, found by computing the step again.
+
+        Every rank computes all of it: one that finds the op does not wait for the others.
+        """
+        self.world = World()
         where = "no single op: only their sum, or the norm of the gradients, is too large"
         try:
             with debug():
@@ -121,19 +131,25 @@ def undisturbed(model: Any) -> Iterator[None]:
 def evaluate(called: Any, loss: Callable[[Any, Any], Any], valid: Any, metrics: Iterable[str] = ()) -> dict[str, float]:
     """The mean loss over one epoch of a sampler, which is then where it was; or what a function of the model says.
 
-    Nothing is recorded here, so it must be told which terms of the loss are `metrics`.
+    Nothing is recorded here, so it must be told which terms of the loss are `metrics`. The ranks take turns with the
+    batches of a sampler. A function is called by the first rank alone.
     """
+    ranks = world()
     if not hasattr(valid, "state_dict"):
-        return _named_numbers(valid(called))
+        return dict(ranks.from_first(_named_numbers(valid(called)) if ranks.rank == 0 else None))
     place = valid.state_dict()
-    totals = Totals(metrics=metrics)
+    totals = Totals()
     try:
         if hasattr(valid, "restart"):  # it may be the training data itself, and in the middle of an epoch
             valid.restart()
-        for batch in valid:
-            totals.add(checked_terms(loss(called, batch)))
+        for number, batch in enumerate(valid):
+            if number % ranks.size == ranks.rank:
+                totals.add(checked_terms(loss(called, batch)))
     finally:
         valid.load_state_dict(place)
+    everyones, totals = ranks.gather(totals.values), Totals(metrics=metrics)
+    for values in everyones:
+        totals.add(values)
     if not totals.values:
         raise ArgumentError("Trainer: the validation data gives no batches", "at least one batch in each epoch")
     totals.check_units()

@@ -12,14 +12,17 @@ from typing import Any
 from ..engine.backend import seed_everything
 from ..engine.errors import ArgumentError, CheckpointError, NonFiniteError, nearest
 from ..optim import MixedPrecision, Optimizer, Plateau, Schedule
+from .checkpoint import Checkpoint
 from .clock import Clock
 from .gradients import Totals
 from .interrupt import Interrupts
 from .progress import Progress, duration
+from .replicas import become_copies, check_divisible
 from .run import Run, RunError, holds_a_run
 from .settings import as_sampler, check_settings, plain_config, reports, settings_of
 from .state import collect, differences, not_finite, restore, versions
 from .steps import StepOutcome, Stepper, evaluate, undisturbed
+from .world import world
 
 __all__ = ["Trainer", "TrainResult"]
 
@@ -56,6 +59,9 @@ class Trainer:
     with `tokenizer` and `config` (plain values, or a dataclass) inside, is written every `save_every` steps or five
     minutes, and at each best validation; the newest `keep` of them stay (None: all), and the best. Every `log_every`
     steps there is a row in `metrics.csv`. docs/training.md has examples.
+
+    The same script trains on several processes or machines: `mpiexec -n 4 python train.py`. Each rank computes its share
+    of every batch; the first one validates, writes and prints. Handlers of "save" are called there, all others everywhere.
     """
 
     def __init__(
@@ -105,7 +111,8 @@ class Trainer:
         self.waited = 0  # validations since the best one
         self.seconds = 0.0  # trained for so long, before this call of train() too
         self.window = Totals()  # the loss since the last row of metrics.csv
-        self.progress = Progress(shown=progress)
+        self.world = world()
+        self.progress = Progress(shown=progress and self.world.rank == 0)
         self._handlers: dict[str, list[Callable[..., Any]]] = {event: [] for event in EVENTS}
         self._reason: str | None = None
         self._run: Run | None = None
@@ -113,8 +120,11 @@ class Trainer:
         self._unbounded: list[str] = []  # tensors that held NaN or infinity when it began, as a mask may
         self._lr = 0.0
         self._metrics: frozenset[str] = frozenset()  # the terms of the loss that are none of it
-        if self.out is not None and not _resuming and holds_a_run(self.out):
-            raise _taken(self.out)
+        if self.out is not None and not _resuming:
+            with self.world.bound():
+                taken = self.world.from_first(self.world.rank == 0 and holds_a_run(self.out))
+            if taken:
+                raise _taken(self.out)
 
     @classmethod
     def resume(cls, *args: Any, **kwargs: Any) -> Trainer:
@@ -126,12 +136,14 @@ class Trainer:
         if kwargs.get("out") is None:
             raise ArgumentError("Trainer.resume: which run?", 'out="the run\'s directory"', fix="pass out=…")
         trainer = cls(*args, **kwargs, _resuming=True)
-        trainer._run = Run(trainer.out)  # type: ignore[arg-type]
-        try:
-            trainer._load()
-        except BaseException:
-            trainer._close()
-            raise
+        with trainer.world.bound():
+            if trainer.world.rank == 0:
+                trainer._run = Run(trainer.out)  # type: ignore[arg-type]
+            try:
+                trainer._load()
+            except BaseException:
+                trainer._close()
+                raise
         return trainer
 
     def on(self, event: str, function: Callable[[Trainer, dict[str, Any]], Any]) -> Callable[..., Any]:
@@ -153,13 +165,15 @@ class Trainer:
         """
         self._reason = None
         try:
-            self._open()
-            for report in reports(self):
-                self.progress.say(report)
-            if not any(module.training for module in self.model.modules()):
-                self.model.train()
-            with Interrupts() as interrupts:
-                self._loop(interrupts)
+            with self.world.bound():
+                check_divisible(self.world, self)
+                self._open()
+                for report in reports(self):
+                    self.progress.say(report)
+                if not any(module.training for module in self.model.modules()):
+                    self.model.train()
+                with Interrupts(aloud=self.world.rank == 0) as interrupts:
+                    self._loop(interrupts)
         finally:
             self.progress.close()
             self._close()
@@ -207,6 +221,7 @@ class Trainer:
             self._reason = "interrupted"
         elif self.max_minutes is not None and self.seconds >= 60 * self.max_minutes:
             self._reason = "max_minutes"
+        self._reason = next(filter(None, self.world.gather(self._reason)), None)
         return self._reason is not None
 
     def _advance(self, stepper: Stepper, stream: Iterator[Any]) -> StepOutcome:
@@ -236,7 +251,9 @@ class Trainer:
     def _validate(self) -> dict[str, float]:
         with undisturbed(self.model):
             values = evaluate(self.scaler or self.model, self.loss, self.valid, self._metrics)
-            shown = None if self.samples is None else self.samples(self.scaler or self.model)
+            shown = None
+            if self.samples is not None and self.world.rank == 0:
+                shown = self.samples(self.scaler or self.model)
         self._check_metric(values)
         told = ", ".join(f"{name} {value:.4f}" for name, value in values.items())
         self.progress.say(f"step {self.step:,} | valid: {told}")
@@ -326,17 +343,16 @@ class Trainer:
 
     def _open(self) -> None:
         """Hold the run directory; at the beginning of a run, seed and write down what was asked for."""
-        if self.out is not None and self._run is None:
+        if self.out is not None and self._run is None and self.world.rank == 0:
             self._run = Run(self.out)
             if self._saved_step is None and holds_a_run(self.out):
                 raise _taken(self.out)
             if self._saved_step is not None:
                 self._run.go_back(self.step)
-        if self._saved_step is not None:
-            return
-        if self.seed is not None:
+        if self._saved_step is None and self.seed is not None:
             seed_everything(self.seed)
-        if self._run is not None:
+        become_copies(self.world, self)
+        if self._saved_step is None and self._run is not None:
             self._run.write_config({"config": self.config, "training": settings_of(self), "versions": versions()})
 
     def _close(self) -> None:
@@ -345,12 +361,17 @@ class Trainer:
             self._run = None
 
     def _load(self) -> None:
-        """Go where the latest checkpoint of the run is; where there is none, begin."""
-        assert self._run is not None
-        checkpoint = self._run.read_latest(self.progress.say)
-        if checkpoint is None:
+        """Go where the latest checkpoint of the run is, which the first rank reads; where there is none, begin."""
+        checkpoint = None if self._run is None else self._run.read_latest(self.progress.say)
+        if self._run is not None and checkpoint is None:
             self._run.go_back(-1)
-            return
+        elif checkpoint is not None:
+            self._go_to(checkpoint)
+        become_copies(self.world, self)
+        self._saved_step = self.world.from_first(self._saved_step)
+
+    def _go_to(self, checkpoint: Checkpoint) -> None:
+        assert self._run is not None
         restore(self, checkpoint, self.progress.say)
         self._saved_step, self._unbounded = self.step, not_finite(checkpoint.tensors)
         self._run.go_back(self.step, self.best_step)
