@@ -27,6 +27,7 @@ ALIKE = {
     "unused_weights": {"model": "unused"},
     "accumulated": {"model": "mlp", "accumulate": 3},
     "translator_accumulated": {"model": "translator", "accumulate": 2},
+    "translator_on_threads": {"model": "translator", "threads": 2},
     "unlike_at_first": {"model": "mlp", "unlike": True},
 }
 OTHERS = {
@@ -75,7 +76,8 @@ def alone(tmp_path_factory):
 
     def train(name):
         if name not in known:
-            known[name] = train_on_ranks.train(folder, name, **{**ALIKE, **OTHERS}[name])
+            job = {key: value for key, value in {**ALIKE, **OTHERS}[name].items() if key != "threads"}
+            known[name] = train_on_ranks.train(folder, name, **job)
         return known[name]
 
     return train

@@ -9,7 +9,8 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from minigrad import nn, optim
 from minigrad.data import PairBatches
 from minigrad.kernels.threads import cores
 from minigrad.nn import functional as F
-from minigrad.train import ArrayBatches, ListBatches, Trainer
+from minigrad.train import ArrayBatches, ListBatches, Trainer, parallel
 from minigrad.train.world import world
 
 WORDS, WIDTH = 11, 8
@@ -134,6 +135,19 @@ def misbehave(how: str) -> Callable[[Any, Any], None]:
     return act
 
 
+@contextmanager
+def divided_among(threads: int | None) -> Iterator[None]:
+    """Inside, each rank divides even small batches among so many threads; None leaves it to minigrad."""
+    before = parallel.WORTHWHILE
+    if threads is not None:
+        os.environ["MINIGRAD_THREADS"], parallel.WORTHWHILE = str(threads), 0
+    try:
+        yield
+    finally:
+        os.environ.pop("MINIGRAD_THREADS", None)
+        parallel.WORTHWHILE = before
+
+
 def train(folder: Path, name: str, model: str, how: str = "", **options: Any) -> dict[str, Any]:
     """Train, or go on, and tell what came of it; with `unlike` and `other_data` the ranks do not begin alike."""
     mg.manual_seed(7 + (100 * rank() if options.pop("unlike", False) else 0))
@@ -179,7 +193,8 @@ def sums(device: str) -> dict[str, Any]:
 def main() -> None:
     folder, jobs = Path(sys.argv[1]), json.loads(sys.argv[2])
     for name, job in jobs.items():
-        told = sums(**job) if "device" in job else train(folder, name, **job)
+        with divided_among(job.pop("threads", None)):
+            told = sums(**job) if "device" in job else train(folder, name, **job)
         (folder / f"{name}-{rank()}.json").write_text(json.dumps(told))
 
 
