@@ -33,7 +33,8 @@ LAUNCHERS = (
 )
 _SLOT = 256  # bytes: what a small message fits in, so that it takes one exchange
 _LONGEST_PAUSE = 1e-3  # seconds between two looks whether the others have come
-_PRECEDENCE = 0.3  # seconds: where all ranks fail alike, the first one's message is enough
+_PASSING_ON = 0.5  # seconds that mpiexec is given to show a message, which it may lose once the job is ended
+_PRECEDENCE = 1.0  # seconds: where all ranks fail alike, the first one's message is enough
 
 
 class World:
@@ -150,6 +151,7 @@ class Ranks(World):
         with contextlib.suppress(Exception):
             sys.stdout.flush()
             os.write(2, f"rank {self.rank} of {self.size} failed, which ends the job\n{trace}".encode(errors="replace"))
+        time.sleep(_PASSING_ON)
         self._comm.Abort(1)
         os._exit(1)  # Abort may return before the processes are killed
 
