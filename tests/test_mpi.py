@@ -207,7 +207,7 @@ def test_a_run_whose_rank_was_killed_goes_on_under_any_number_of_ranks(alone, tm
     shutil.copytree(tmp_path / "job", tmp_path / "4" / "job")
     whole = alone("translator")
     for count in (2, 4):
-        done = launch(count, tmp_path / str(count), {"job": {"model": "translator"}})
+        done = launch(count, tmp_path / str(count), {"job": {"model": "translator", "again": True}})
         assert done.stdout.count("going on from step 5") == 1
         assert ("ranks was 4, is 2" in done.stdout) == (count == 2)
         assert_same_training(told(tmp_path / str(count), "job"), {**whole, "losses": whole["losses"][5:]})
@@ -227,6 +227,15 @@ def test_what_cannot_be_trained_on_ranks_is_refused(tmp_path, job, messages):
     done = launch(2, tmp_path, {"job": job})
     assert done.returncode != 0
     assert all(message in done.stderr for message in messages), done.stderr
+
+
+@with_mpi
+def test_a_directory_that_holds_a_run_is_refused_by_every_rank(tmp_path):
+    (tmp_path / "job").mkdir()
+    (tmp_path / "job" / "metrics.csv").write_text("step\n1\n")
+    done = launch(2, tmp_path, {"job": {"model": "mlp"}})
+    assert done.returncode != 0 and "already holds a run" in done.stderr
+    assert [path.name for path in (tmp_path / "job").iterdir()] == ["metrics.csv"]
 
 
 @pytest.mark.parametrize(

@@ -156,9 +156,10 @@ def train(folder: Path, name: str, model: str, how: str = "", **options: Any) ->
         data = ArrayBatches((np.ones((23, 4)), np.ones((23, 1))), batch_size=9, seed=3)
     optimizer = optim.AdamW(module.parameters(), lr=0.02)
     scaler = optim.MixedPrecision(module, optimizer) if options.pop("mixed", False) else None
-    losses = []
+    make = Trainer.resume if options.pop("again", False) else Trainer
+    losses: list[float] = []
     settings = {"max_steps": 12, "valid_every": 5, "save_every": 4, "log_every": 1, "clip_norm": 0.7, **options}
-    trainer = Trainer.resume(
+    trainer = make(
         module, loss, data, optimizer, out=folder / name, valid=data, scaler=scaler, samples=lambda _: "ok", **settings
     )
     trainer.on("step", lambda _, info: losses.append(info["loss"]))
