@@ -221,7 +221,7 @@ def test_debug_names_the_module_of_the_first_nan():
     model = Model()
     with mg.no_grad():
         model.blocks[0].fc.weight[...] = 3e38
-    where = r"^Model.blocks.0.fc: matmul .*module_examples.py"
+    where = r"^Model.blocks.0.fc: linear .*module_examples.py"
     with np.errstate(over="ignore"), mg.debug(), pytest.raises(NonFiniteError, match=where):
         model(mg.ones(4, 3))
 

@@ -19,6 +19,10 @@ from minigrad.train.steps import Stepper
 B, T, C, V = 7, 6, 8, 11  # a batch that does not divide evenly
 
 
+def shares_of(net, of, given, threads):
+    return parallel.on_every_core(net, of, parallel.Share(given, 0, len(given[0])), threads)
+
+
 def model(dropout=0.0, dtype="float64"):
     mg.manual_seed(0)
     return mg.nn.Sequential(
@@ -51,7 +55,8 @@ def two_terms(net, pair):
 def gradients(threads, of=loss, dropout=0.0, rows=B, dtype="float64", batches=1):
     net = model(dropout, dtype)
     mg.manual_seed(5)
-    totals, factor = backward_all(of, net, [batch(rows)] * batches, mg.Tensor.backward, threads)
+    totals, divisors = backward_all(of, net, [batch(rows)] * batches, mg.Tensor.backward, threads)
+    factor = divisors.remaining(totals)
     return {name: p.grad.numpy() * factor for name, p in net.named_parameters()}, totals.means()
 
 
@@ -155,19 +160,19 @@ def test_what_couples_the_examples_of_a_batch_is_not_divided():
     def coupled(net, pair): ...
 
     coupled.couples_batch = True
-    assert len(parallel.on_every_core(plain, loss, given, 2)) == 2
-    assert len(parallel.on_every_core(norm, loss, given, 2)) == 1
-    assert len(parallel.on_every_core(plain, coupled, given, 2)) == 1
+    assert len(shares_of(plain, loss, given, 2)) == 2
+    assert len(shares_of(norm, loss, given, 2)) == 1
+    assert len(shares_of(plain, coupled, given, 2)) == 1
     with mg.debug():
-        assert len(parallel.on_every_core(plain, loss, given, 2)) == 1
+        assert len(shares_of(plain, loss, given, 2)) == 1
     plain[0].weight.register_hook(lambda g: None)
-    assert len(parallel.on_every_core(plain, loss, given, 2)) == 1
+    assert len(shares_of(plain, loss, given, 2)) == 1
 
 
 def test_small_work_is_not_divided_unless_asked_for():
     given, small, large = (np.zeros((8, 3)),), mg.nn.Linear(3, 4), mg.nn.Linear(1000, 1000)
-    assert len(parallel.on_every_core(small, loss, given, None)) == 1
-    assert len(parallel.on_every_core(large, loss, given, None)) == min(pool.cores(), 8)
+    assert len(shares_of(small, loss, given, None)) == 1
+    assert len(shares_of(large, loss, given, None)) == min(pool.cores(), 8)
 
 
 def test_an_error_in_one_share_is_raised_after_the_others_are_done():
@@ -222,8 +227,8 @@ def test_a_blas_that_cannot_be_told_is_left_alone_with_one_warning(monkeypatch):
     monkeypatch.setattr(threadpoolctl, "ThreadpoolController", Deaf)
     large, given = mg.nn.Linear(1000, 1000), (np.zeros((8, 3)),)
     with pytest.warns(RuntimeWarning, match="BLAS cannot be told") as seen:
-        assert len(parallel.on_every_core(large, loss, given, None)) == 1
-        assert len(parallel.on_every_core(large, loss, given, 2)) == 1
+        assert len(shares_of(large, loss, given, None)) == 1
+        assert len(shares_of(large, loss, given, 2)) == 1
     assert len(seen) == 1
 
 
@@ -240,9 +245,9 @@ def test_blas_has_its_threads_back_afterwards():
 def test_one_core_or_a_number_of_threads_in_the_environment(monkeypatch):
     monkeypatch.setenv("MINIGRAD_THREADS", "1")
     large, given = mg.nn.Linear(1000, 1000), (np.zeros((8, 3)),)
-    assert pool.cores() == 1 and len(parallel.on_every_core(large, loss, given, None)) == 1
+    assert pool.cores() == 1 and len(shares_of(large, loss, given, None)) == 1
     monkeypatch.setenv("MINIGRAD_THREADS", "3")
-    assert len(parallel.on_every_core(large, loss, given, None)) == 3
+    assert len(shares_of(large, loss, given, None)) == 3
     for wrong in ("0", "many", "-2", ""):
         monkeypatch.setenv("MINIGRAD_THREADS", wrong)
         with pytest.raises(mg.MinigradError, match="whole number from 1"):

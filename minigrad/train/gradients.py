@@ -215,12 +215,12 @@ def add_up_ranks(world: World, params: Iterable[Tensor], totals: Totals) -> None
     tensors = list({id(p.node): p for p in params if p.node is not None}.values())
     has = [float(p.node.grad is not None) for p in tensors]  # type: ignore[union-attr]
     terms = list(totals.values.values())
-    apart = [float(name in totals.metrics) for name in totals.values]
-    numbers = np.array([*(amount for amount, _ in terms), *(units for _, units in terms), *apart, *has], np.float64)
+    is_metric = [float(name in totals.metrics) for name in totals.values]
+    numbers = np.array([*(amount for amount, _ in terms), *(units for _, units in terms), *is_metric, *has], np.float64)
     gradients = [_gradient(p) for p in tensors]
     world.add_up([numbers, *gradients])
-    amounts, units, apart, counts = np.split(numbers, [len(terms), 2 * len(terms), 3 * len(terms)])
-    totals.metrics = frozenset(name for name, votes in zip(totals.values, apart) if votes)
+    amounts, units, votes, counts = np.split(numbers, [len(terms), 2 * len(terms), 3 * len(terms)])
+    totals.metrics = frozenset(name for name, vote in zip(totals.values, votes) if vote)
     totals.values = {name: [float(s), int(n)] for name, s, n in zip(totals.values, amounts, units)}
     for p, g, count in zip(tensors, gradients, counts):
         if count:
