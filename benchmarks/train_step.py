@@ -36,7 +36,7 @@ LOSSES = 1e-3  # how far losses may be apart
 TO_REACH = {"nano": {"numba": 0.8, "numpy": 0.5}, "baby": {"numba": 0.9, "numpy": 0.5}}
 MEMORY_TO_REACH = 1.2
 # Steps in a round, and before it, while the threads of the one before fall asleep, which takes a fifth of a second.
-STEPS = {"tiny": (20, 20), "nano": (20, 10), "baby": (3, 1)}
+STEPS = {"tiny": (20, 20), "nano": (20, 10), "baby": (2, 1)}
 MILLI = 1e3
 MEGA = 2**20
 
@@ -234,7 +234,7 @@ def main() -> int:
         measured = {name: measure_memory(name, 2 if options.quick else 5) for name in names}
         title, text = "Peak memory of the GPT training step", report_memory(measured)
     else:
-        rounds, losses = (2, 5) if options.quick else (15, 20)
+        rounds, losses = (2, 5) if options.quick else (7, 20)
         pace = {name: (1, 1) if options.quick else STEPS[name] for name in names}
         measured = {name: measure(name, rounds, losses, *pace[name]) for name in names}
         title, text = "GPT training step", report(measured)

@@ -202,6 +202,14 @@ def _run(
                     part = _fit(node, parent, part)
                 known = grads.get(parent)
                 grads[parent] = part if known is None else _add(known, part)
+        elif plain and plan.fused and type(g) is np.ndarray:
+            for parent, part in zip(parents, plan.backward(g, *saved)):
+                if parent is None or part is None:
+                    continue
+                if part.shape != parent.shape or part.dtype is not parent.dtype:
+                    part = _fit(node, parent, part)
+                known = grads.get(parent)
+                grads[parent] = part if known is None else _add(known, part)
         elif plan.picks is not None:
             _accumulate_output(grads, parents[0], plan.picks, g)
         else:

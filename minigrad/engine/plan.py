@@ -84,6 +84,8 @@ class Signature:
 class Plan:
     """What an op saves, and which rules run, for one set of inputs that need gradients."""
 
+    fused = False
+
     def __init__(self, op: Op, needs: tuple[bool, ...]):
         self.op = op
         self.needs = needs

@@ -54,7 +54,7 @@ class Fused(Op):
             args, attrs = self._complete(args, attrs)
         arrays: list[Any] = []
         parents: list[Node | None] = []
-        mask, bit, tensors = 0, 1, False
+        mask, bit, tensors, foreign = 0, 1, False, False
         for arg in args:
             if isinstance(arg, Tensor):
                 tensors = True
@@ -65,6 +65,7 @@ class Fused(Op):
             else:
                 arrays.append(arg)
                 parents.append(None)
+                foreign |= arg is not None
             bit += bit
         kernel = self.kernel_for(arrays, attrs)
         if kernel is None:
@@ -85,7 +86,7 @@ class Fused(Op):
             return out
         if not recorded:
             return wrap(out)
-        if not all(isinstance(arg, Tensor) for arg in args):  # somebody else's arrays may change before the backward
+        if foreign:  # somebody else's arrays may change before the backward
             arrays = [a if isinstance(x, Tensor) or not is_array(a) else duplicate(a) for a, x in zip(arrays, args)]
         return wrap(out, self._node(out, arrays, parents, mask, kernel, kept, attrs))
 
@@ -104,16 +105,14 @@ class Fused(Op):
 
     def kernel_for(self, arrays: Sequence[Any], attrs: Attributes) -> Kernel | None:
         """The first kernel, in the order of preference, for the place where all these arrays are; None if none fits."""
-        kind: Any = None
-        size = 0
+        kind, size = type(arrays[0]), 0
         for array in arrays:
             if array is None:
                 continue
-            if kind is None:
-                kind = type(array)
-            elif type(array) is not kind:
+            if type(array) is not kind or not hasattr(array, "size"):
                 return None
-            size = max(size, getattr(array, "size", 0))
+            if array.size > size:
+                size = array.size
         for name in candidates(kind, size):
             kernel = self.kernels.get(name)
             if kernel is not None and kernel.accepts(*arrays, **attrs):
@@ -136,6 +135,7 @@ class FusedPlan:
 
     picks = None
     simple = False
+    fused = True
 
     def __init__(self, op: Fused, needs: tuple[bool, ...]):
         self.op, self.needs = op, needs

@@ -38,23 +38,30 @@ def blocks(count: int, width: int = 1) -> Iterator[slice]:
 
 
 def linear_forward(x, weight, bias):
-    out = rows_of(x) @ weight.T  # (N, in) @ (in, out)
+    rows = x if x.ndim == 2 else rows_of(x)
+    out = rows @ weight.T  # (N, in) @ (in, out)
     if bias is not None:
         out += bias
-    return out.reshape(*x.shape[:-1], len(weight)), None
+    return out if x.ndim == 2 else out.reshape(*x.shape[:-1], len(weight)), None
 
 
 def linear_backward(g, kept, needs, x, weight, bias):
-    rows = rows_of(g)  # (N, out)
+    rows, inner = (g, x) if x.ndim == 2 else (rows_of(g), rows_of(x))  # (N, out), (N, in)
+    to_x = None
+    if needs[0]:
+        to_x = rows @ weight  # (N, out) @ (out, in)
+        to_x = to_x if x.ndim == 2 else to_x.reshape(x.shape)
     return (
-        (rows @ weight).reshape(x.shape) if needs[0] else None,  # (N, out) @ (out, in)
-        rows.T @ rows_of(x) if needs[1] else None,  # (out, N) @ (N, in)
-        rows.sum(0) if needs[2] else None,
+        to_x,
+        rows.T @ inner if needs[1] else None,  # (out, N) @ (N, in)
+        np.add.reduce(rows, 0) if needs[2] else None,
     )
 
 
 def accepts_linear(x, weight, bias):
-    return weight.ndim == 2 and x.ndim > 0 and x.size > 0 and weight.size > 0 and are_floating(x, weight, bias)
+    dtype = x.dtype
+    alike = dtype.char in "fd" and weight.dtype == dtype and (bias is None or bias.dtype == dtype)
+    return alike and weight.ndim == 2 and x.size > 0 and weight.size > 0
 
 
 register(d.linear, linear_forward, linear_backward, accepts_linear)

@@ -30,9 +30,17 @@ def function(body: F) -> F:
     is_input = [p.annotation.startswith("TensorLike") for p in signature.parameters.values()]
     inputs = [name for name, is_one in zip(signature.parameters, is_input) if is_one]
     _register(body, inputs)
+    needed = sum(p.default is p.empty for p in signature.parameters.values())
+    leading = is_input.index(False) if False in is_input else len(is_input)
 
     @wraps(body)
     def call(*args: Any, **kwargs: Any) -> Any:
+        if not kwargs and needed <= len(args) <= leading:
+            for x in args:
+                if x is not None and not isinstance(x, Tensor):
+                    break
+            else:
+                return body(*args)  # the usual case, without looking further
         given = [as_tensor(x) if is_one else x for x, is_one in zip(args, is_input)]
         named = {name: as_tensor(x) if name in inputs else x for name, x in kwargs.items()}
         try:

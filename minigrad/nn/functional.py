@@ -95,7 +95,8 @@ def linear(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None
     >>> mg.nn.functional.linear(mg.tensor([1.0, 2.0]), mg.tensor([[3.0, 4.0]]), mg.tensor([0.5]))
     tensor([11.5])
     """
-    if weight.ndim not in (1, 2) or input.ndim == 0 or input.shape[-1] != weight.shape[-1]:
+    inner, outer = input.shape, weight.shape
+    if len(outer) not in (1, 2) or not inner or inner[-1] != outer[-1]:
         fix = (
             "the weight's layout is (out, in): transpose it"
             if weight.ndim == 2 and input.ndim and input.shape[-1] == weight.shape[0]
@@ -103,7 +104,7 @@ def linear(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None
         )
         got = f"{input.shape} and {weight.shape}"
         raise ShapeError("linear: input and weight do not fit", "input (…, in) and weight (out, in)", got, fix)
-    if bias is not None and bias.shape != weight.shape[:-1]:
+    if bias is not None and bias.shape != outer[:-1]:
         raise ShapeError("linear: the bias does not fit the weight", weight.shape[:-1], bias.shape)
     return kernels.linear(input, weight, bias)
 

@@ -383,7 +383,7 @@ class Sequential(_Indexed):
         self.extend(modules)
 
     def forward(self, x: Any) -> Any:
-        for module in self.children():
+        for module in [value for value in vars(self).values() if isinstance(value, Module)]:
             x = module(x)
         return x
 

@@ -46,7 +46,7 @@ class Arena:
         first = params[0].data
         xp = backend_of(first).xp
         total = sum(p.size for p in params)
-        self.params = list(params)
+        self.params, self.states, self.buffers = list(params), list(states), tuple(buffers)
         self.p, self.g = xp.empty(total, first.dtype), xp.zeros(total, first.dtype)
         self.state = {name: xp.empty(total, first.dtype) for name in buffers}
         self.weights, self.gradients = self._windows(self.p), self._windows(self.g)
@@ -67,11 +67,11 @@ class Arena:
             start = stop
         return windows
 
-    def holds(self, params: Sequence[Tensor], buffers: Sequence[str]) -> bool:
+    def holds(self, params: Sequence[Tensor], buffers: tuple[str, ...]) -> bool:
         """Whether it is made of just these parameters and buffers, and none was moved or given other memory since."""
         return (
             len(params) == len(self.params)
-            and self.state.keys() == set(buffers)
+            and self.buffers == buffers
             and all(p is mine and p.data is window for p, mine, window in zip(params, self.params, self.weights))
         )
 

@@ -117,10 +117,9 @@ class Optimizer:
             if not live:
                 continue
             with on_device_of(live[0].data):
-                states = [self._state_of(p, group) for p in live]
+                arena, states = self._prepared(number, live, group)
                 for state in states:
                     state["step"] += 1
-                arena = self._arena(number, live, states, group)
                 if arena is not None:
                     arena.gather()
                     self._change(arena.p, arena.g, {"step": states[0]["step"], **arena.state}, group, scale)
@@ -130,18 +129,19 @@ class Optimizer:
                         self._change(p.data, p.node.grad, state, group, scale)
                 writes.mark(p.data)
 
-    def _arena(self, number: int, live: list[Tensor], states: list[State], group: Group) -> Arena | None:
-        """The group's parameters side by side, if the same ones have gradients for the second time."""
+    def _prepared(self, number: int, live: list[Tensor], group: Group) -> tuple[Arena | None, list[State]]:
+        """The group's parameters side by side, if the same ones have gradients for the second time; and their states."""
         arena = self._arenas.get(number)
         if isinstance(arena, Arena) and arena.holds(live, self.buffers(group)):
-            return arena
+            return arena, arena.states
+        states = [self._state_of(p, group) for p in live]
         again = isinstance(arena, list) and len(arena) == len(live) and all(map(operator.is_, arena, live))
         alike = len({state["step"] for state in states}) == 1
         if self.elementwise and again and alike and len(live) > 1 and can_move(live):
             arena = self._arenas[number] = Arena(live, states, self.buffers(group))
-            return arena
+            return arena, states
         self._arenas[number] = live
-        return None
+        return None, states
 
     def _change(self, p: Array, g: Array, state: State, group: Group, scale: float) -> None:
         """Change the weights: large ones in pieces, by a compiled kernel or by the rule, on all cores."""
