@@ -1,5 +1,7 @@
 """Parameters that lie side by side in memory behave in every way like parameters that do not."""
 
+from multiprocessing.shared_memory import SharedMemory
+
 import numpy as np
 import pytest
 
@@ -36,7 +38,7 @@ def test_a_step_in_an_arena_is_bit_for_bit_the_step_outside(name, monkeypatch):
     optimizer = OPTIMIZERS[name](inside)
     train(optimizer, inside, 6)
     assert arena_of(optimizer) is not None
-    monkeypatch.setattr("minigrad.optim.optimizer.can_move", lambda params: False)
+    monkeypatch.setattr("minigrad.optim.optimizer.can_move", lambda *given: False)
     optimizer = OPTIMIZERS[name](outside)
     train(optimizer, outside, 6)
     assert arena_of(optimizer) is None
@@ -77,6 +79,69 @@ def test_an_alias_taken_later_keeps_seeing_the_weights():
     alias = params[0].detach()
     train(optimizer, params)
     assert (alias.numpy() == params[0].numpy()).all()
+
+
+def test_memory_that_another_process_may_share_is_not_left():
+    params = parameters()
+    blocks = [SharedMemory(create=True, size=p.data.nbytes) for p in params]
+    for p, block in zip(params, blocks):
+        p.data = np.frombuffer(block.buf, p.dtype, p.size).reshape(p.shape)
+    optimizer = mg.optim.SGD(params, lr=0.1)
+    for p in params:
+        p.data[...] = 1
+    train(optimizer, params)
+    seen = [np.frombuffer(block.buf, p.dtype, p.size).tolist() for p, block in zip(params, blocks)]
+    weights = [p.numpy().ravel().tolist() for p in params]
+    for p, block in zip(params, blocks):
+        p.data = np.zeros(p.shape)
+        block.close()
+        block.unlink()
+    assert seen == weights and arena_of(optimizer) is None
+
+
+@pytest.mark.parametrize("steps", [1, 2, 4])
+def test_a_state_of_the_optimiser_keeps_seeing_its_buffers(steps):
+    params = parameters()
+    optimizer = mg.optim.SGD(params, lr=0.1, momentum=0.9)
+    train(optimizer, params, steps)
+    saved = optimizer.state_dict()["arrays"]
+    train(optimizer, params)
+    for i, p in enumerate(params):
+        np.testing.assert_array_equal(saved[f"{i}.momentum_buffer"].numpy(), optimizer.state[p]["momentum_buffer"])
+
+
+def test_a_gradient_that_somebody_kept_after_a_step_stays_as_it_was():
+    params = parameters()
+    optimizer = mg.optim.SGD(params, lr=0.1)
+    train(optimizer, params)
+    assert arena_of(optimizer) is not None
+    kept = [p.grad for p in params]
+    before = [g.numpy().copy() for g in kept]
+    train(optimizer, params)
+    for g, b in zip(kept, before):
+        np.testing.assert_array_equal(g.numpy(), b)
+
+
+@pytest.mark.parametrize("how", ["cleared", "replaced", "counted anew"])
+def test_a_state_that_was_changed_by_hand_is_used(how):
+    """What follows is compared with an optimiser that never makes an arena."""
+    results = []
+    for separate in (False, True):
+        params = parameters()
+        keep = [p.detach() for p in params] if separate else None
+        optimizer = mg.optim.AdamW(params, lr=0.01)
+        train(optimizer, params)
+        assert (arena_of(optimizer) is None) is (keep is not None)
+        if how == "cleared":
+            optimizer.state.clear()
+        elif how == "replaced":
+            optimizer.state[params[1]]["exp_avg"] = np.ones(params[1].shape)
+        else:
+            optimizer.state[params[1]]["step"] = 1
+        train(optimizer, params)
+        results.append([p.numpy().copy() for p in params])
+    for a, b in zip(*results):
+        np.testing.assert_array_equal(a, b)
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)

@@ -1,16 +1,17 @@
 """Parameters side by side in memory, so that a whole group takes its step in one go.
 
-The weights of a group become windows of one flat array, and so do their gradients and the optimiser's buffers. A step is
-then a few passes over long arrays instead of a few hundred calls on short ones. A parameter whose memory somebody else
-holds too (a detached alias, a view) stays where it is: moving it would part the two.
+The weights of a group become windows of one flat array, and so do the optimiser's buffers; gradients are copied into a
+third. A step is then a few passes over long arrays instead of a few hundred calls on short ones. A parameter or a buffer
+whose memory somebody else holds too (a detached alias, a view, another process) stays where it is: moving it would part the two.
 """
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -20,23 +21,32 @@ from ..engine.tensor import Tensor
 __all__ = ["Arena", "can_move"]
 
 
-def can_move(params: Sequence[Tensor]) -> bool:
+def can_move(params: Sequence[Tensor], states: Sequence[dict[str, Any]], buffers: Sequence[str]) -> bool:
     """Whether these parameters can be put side by side: one dtype, one device, and memory that nobody else holds."""
     kinds = {(p.dtype, device_of(p.data)) for p in params}
-    return len(kinds) == 1 and all(_holds_alone(p) for p in params)
+    return (
+        len(kinds) == 1
+        and all(_holders(p.data) <= _ALONE and _is_whole(p.data) for p in params)
+        and all(_holders(state[name]) <= _ALONE and _is_whole(state[name]) for state in states for name in buffers)
+    )
 
 
-def _holds_alone(p: Tensor) -> bool:
-    """Whether nobody but the parameter itself refers to its memory, whether of its own or a window of an earlier arena."""
-    owner = p.data.base
-    if owner is None:
-        return sys.getrefcount(p.data) <= _ALONE
-    is_window = type(getattr(owner, "base", None)) is memoryview
-    return is_window and sys.getrefcount(p.data) <= _ALONE and sys.getrefcount(owner) <= _ALONE + 1
+def _holders(array: Array) -> int:
+    return sys.getrefcount(array)
 
 
+def _is_whole(array: Array) -> bool:
+    """Whether it is all there is of its memory: memory of its own, or a window of an earlier arena."""
+    if array.base is None:
+        return True
+    window = getattr(array.base, "base", None)
+    is_ours = type(window) is memoryview and _flats.get(id(window.obj)) is window.obj
+    return is_ours and _holders(array.base) <= _ALONE
+
+
+_flats: WeakValueDictionary[int, Any] = WeakValueDictionary()  # the flat arrays of all arenas, by their ids
 _lonely = Tensor(0)
-_ALONE = sys.getrefcount(_lonely.data)  # what is counted while only the Tensor holds its array
+_ALONE = _holders(_lonely.data)  # what is counted while only the Tensor holds its array
 
 
 class Arena:
@@ -46,15 +56,16 @@ class Arena:
         first = params[0].data
         xp = backend_of(first).xp
         total = sum(p.size for p in params)
-        self.params, self.states, self.buffers = list(params), list(states), tuple(buffers)
+        self.params, self.states = list(params), list(states)
         self.p, self.g = xp.empty(total, first.dtype), xp.zeros(total, first.dtype)
         self.state = {name: xp.empty(total, first.dtype) for name in buffers}
         self.weights, self.gradients = self._windows(self.p), self._windows(self.g)
         for p, weight in zip(params, self.weights):
             weight[...] = p.data
             p.data = weight
-        for name, flat in self.state.items():
-            for state, window in zip(states, self._windows(flat)):
+        self.buffers = {name: self._windows(flat) for name, flat in self.state.items()}
+        for name, windows in self.buffers.items():
+            for state, window in zip(states, windows):
                 window[...] = state[name]
                 state[name] = window
 
@@ -67,25 +78,26 @@ class Arena:
             start = stop
         return windows
 
-    def holds(self, params: Sequence[Tensor], buffers: tuple[str, ...]) -> bool:
-        """Whether it is made of just these parameters and buffers, and none was moved or given other memory since."""
-        return (
-            len(params) == len(self.params)
-            and self.buffers == buffers
-            and all(p is mine and p.data is window for p, mine, window in zip(params, self.params, self.weights))
-        )
+    def holds(self, params: Sequence[Tensor], states: Mapping[Tensor, dict[str, Any]], buffers: Sequence[str]) -> bool:
+        """Whether it is made of just these parameters and buffers, and none was moved, counted apart or replaced since."""
+        if len(params) != len(self.params) or self.buffers.keys() != set(buffers):
+            return False
+        first = self.states[0]["step"]
+        for p, mine, window, state in zip(params, self.params, self.weights, self.states):
+            if p is not mine or p.data is not window or states.get(p) is not state or state["step"] != first:
+                return False
+        return all(s[name] is window for name in buffers for s, window in zip(self.states, self.buffers[name]))
 
     def gather(self) -> None:
-        """Bring in the gradients that lie elsewhere."""
+        """Copy the gradients; those that the parameters have stay where they are, since who looks at one may keep it."""
         for p, window in zip(self.params, self.gradients):
             node: Any = p.node
-            if node.grad is not window:
-                window[...] = node.grad
-                node.grad = window
+            window[...] = node.grad
 
 
 def _window(flat: Array, start: int, stop: int) -> Array:
     """A part of a flat array. Of NumPy's it is made from bare memory, so that a write into one part is not taken for a write into all."""
     if type(flat) is np.ndarray and stop > start:
+        _flats[id(flat)] = flat
         return np.frombuffer(flat.data[start:stop], flat.dtype)
     return flat[start:stop]

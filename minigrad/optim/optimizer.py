@@ -131,14 +131,14 @@ class Optimizer:
 
     def _prepared(self, number: int, live: list[Tensor], group: Group) -> tuple[Arena | None, list[State]]:
         """The group's parameters side by side, if the same ones have gradients for the second time; and their states."""
-        arena = self._arenas.get(number)
-        if isinstance(arena, Arena) and arena.holds(live, self.buffers(group)):
+        arena, buffers = self._arenas.get(number), self.buffers(group)
+        if isinstance(arena, Arena) and arena.holds(live, self.state, buffers):
             return arena, arena.states
         states = [self._state_of(p, group) for p in live]
         again = isinstance(arena, list) and len(arena) == len(live) and all(map(operator.is_, arena, live))
         alike = len({state["step"] for state in states}) == 1
-        if self.elementwise and again and alike and len(live) > 1 and can_move(live):
-            arena = self._arenas[number] = Arena(live, states, self.buffers(group))
+        if self.elementwise and again and alike and len(live) > 1 and can_move(live, states, buffers):
+            arena = self._arenas[number] = Arena(live, states, buffers)
             return arena, states
         self._arenas[number] = live
         return None, states
