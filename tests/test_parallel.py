@@ -3,6 +3,7 @@
 import os
 import sys
 import threading
+import time
 import warnings
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 import minigrad as mg
 from minigrad.engine.draws import dividing, next_key
+from minigrad.kernels import implementation, use
 from minigrad.kernels import threads as pool
 from minigrad.nn import functional as F
 from minigrad.train import parallel
@@ -146,7 +148,18 @@ def test_every_kind_of_batch_is_cut_into_rows(given):
     assert [parallel._rows(share.batch) for share in shares] == [1, 2, 1, 2]
 
 
-@pytest.mark.parametrize("given", [(np.zeros((6, 2)), np.zeros(5)), (np.zeros(6), 3), object(), mg.tensor(1.0)])
+@pytest.mark.parametrize(
+    "given",
+    [
+        (np.zeros((6, 2)), np.zeros(5)),
+        (np.zeros(6), 3),
+        object(),
+        mg.tensor(1.0),
+        ["alpha", "omega"],
+        {"x": np.zeros((5, 2)), "name": "gamma"},
+    ],
+    ids=["ragged", "number", "object", "scalar", "texts", "name"],
+)
 def test_what_cannot_be_cut_stays_whole(given):
     (share,) = parallel.divide(given, 4)
     assert share.batch is given
@@ -176,11 +189,13 @@ def test_small_work_is_not_divided_unless_asked_for():
 
 
 def test_an_error_in_one_share_is_raised_after_the_others_are_done():
-    done = []
+    done, all_began = [], threading.Barrier(3)
 
     def compute(part):
+        all_began.wait(20)
         if (part[0] == 0).all():
             raise ZeroDivisionError("the first share")
+        time.sleep(0.05)
         done.append(len(part[0]))
 
     rows = (np.arange(9) > 2).astype(int)
@@ -276,3 +291,72 @@ def test_a_forked_process_starts_threads_of_its_own():
     deadline.cancel()
     assert status == 0, "the child hung or failed"
     sys.stdout.flush()
+
+
+def test_jobs_may_divide_their_own_work():
+    def inner():
+        return sum(pool.run_all([lambda: 1, lambda: 2, lambda: 3]))
+
+    results = []
+    thread = threading.Thread(target=lambda: results.extend(pool.run_all([inner] * 5)), daemon=True)
+    thread.start()
+    thread.join(20)
+    assert results == [6] * 5
+
+
+def test_jobs_that_nobody_began_are_left_when_one_fails():
+    def fail():
+        raise ValueError("the last job")
+
+    begun, let_go = threading.Event(), threading.Event()
+    blockers = [pool._workers(1).submit(lambda: (begun.set(), let_go.wait(20))) for _ in range(pool._pool._max_workers)]
+    begun.wait(20)
+    done = []
+    with pytest.raises(ValueError, match="the last job"):
+        pool.run_all([lambda: done.append(1), fail])
+    let_go.set()
+    assert [blocker.result()[1] for blocker in blockers] == [True] * len(blockers) and not done
+
+
+def test_threads_that_leave_in_another_order_undo_the_limit_of_blas():
+    class Library:
+        threads = 2
+
+        def limit(self, limits):
+            before, self.threads = self.threads, limits
+            return type("Limit", (), {"restore_original_limits": lambda _: setattr(self, "threads", before)})()
+
+        lib_controllers = [object()]
+
+    library = Library()
+    before, pool._controller = pool._controller, library
+    try:
+        first, second = pool.single_blas(), pool.single_blas()
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert library.threads == 1  # the second is still at work
+        second.__exit__(None, None, None)
+        assert library.threads == 2
+    finally:
+        pool._controller = before
+
+
+def test_kernels_chosen_in_one_thread_are_used_by_its_jobs_and_by_no_other_thread():
+    entered, leave = threading.Event(), threading.Event()
+
+    def other():
+        with use("numpy"):
+            entered.set()
+            leave.wait(20)
+
+    usual = implementation()
+    thread = threading.Thread(target=other)
+    thread.start()
+    entered.wait(20)
+    assert implementation() == usual
+    with use("definitions"):
+        leave.set()
+        thread.join()
+        assert pool.run_all([implementation] * 3) == ["definitions"] * 3
+    assert implementation() == usual

@@ -11,6 +11,7 @@ import os
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from importlib import import_module
 
@@ -20,18 +21,25 @@ from ..engine.errors import ArgumentError, MissingExtraError, nearest
 
 NAMES = ("numpy", "numba", "definitions")
 WORTHWHILE = 4096  # elements: below, loading numba would not pay, and NumPy is as quick
-_forced: str | None = None
-_order: tuple[str, ...] | None = None  # for large arrays on a CPU; None until one comes
+
+
+def _checked(name: str | None) -> str | None:
+    if name and name not in NAMES:
+        raise ArgumentError(f"unknown kernels {name!r}", " or ".join(NAMES), fix=nearest(name, NAMES))
+    return name or None
+
+
+_asked = _checked(os.environ.get("MINIGRAD_KERNELS"))
+_chosen: ContextVar[str | None] = ContextVar("kernels", default=_asked)
 
 
 def candidates(array_type: type, size: int) -> Sequence[str]:
     """The names of the kernels to try, best first, for arrays of a type of which the largest has `size` elements."""
+    name = _chosen.get()
     if array_type is np.ndarray:
-        if size < WORTHWHILE and _forced is None:
-            return ("numpy",)
-        return _order if _order is not None else _decide()
+        return ("numpy",) if size < WORTHWHILE and name is None else _order(name)
     is_cupy = array_type.__module__.partition(".")[0] == "cupy"
-    return _load_cuda() if is_cupy and _forced != "definitions" else ()
+    return _load_cuda() if is_cupy and name != "definitions" else ()
 
 
 @cache
@@ -41,15 +49,13 @@ def _load_cuda() -> tuple[str, ...]:
     return ("cuda",)
 
 
-def _decide() -> tuple[str, ...]:
-    global _order
-    if _forced == "definitions":
-        _order = ()
-    elif _forced != "numpy" and _load_numba(required=_forced == "numba"):
-        _order = ("numba", "numpy")
-    else:
-        _order = ("numpy",)
-    return _order
+@cache
+def _order(name: str | None) -> tuple[str, ...]:
+    """What to try for large arrays on a CPU where these kernels were chosen, or none were."""
+    if name == "definitions":
+        return ()
+    is_compiled = name != "numpy" and _load_numba(required=name == "numba")
+    return ("numba", "numpy") if is_compiled else ("numpy",)
 
 
 def _load_numba(required: bool) -> bool:
@@ -71,27 +77,18 @@ def _load_numba(required: bool) -> bool:
 
 def implementation() -> str:
     """The name of the kernels that large arrays on the CPU go to."""
-    order = _decide() if _order is None else _order
-    return order[0] if order else "definitions"
+    return next(iter(_order(_chosen.get())), "definitions")
 
 
 @contextmanager
 def use(name: str | None) -> Iterator[None]:
-    """Inside, these kernels are used for every size, "numpy", "numba" or "definitions"; None decides by itself."""
-    global _forced, _order
-    before = _forced, _order
-    _forced, _order = _checked(name), None
+    """Inside, these kernels are used for every size, "numpy", "numba" or "definitions"; None decides by itself.
+
+    It holds for this thread, and for the threads that training divides a batch among.
+    """
+    before = _chosen.set(_checked(name))
     try:
-        _decide()
+        implementation()  # so that what cannot be loaded is said here
         yield
     finally:
-        _forced, _order = before
-
-
-def _checked(name: str | None) -> str | None:
-    if name and name not in NAMES:
-        raise ArgumentError(f"unknown kernels {name!r}", " or ".join(NAMES), fix=nearest(name, NAMES))
-    return name or None
-
-
-_forced = _checked(os.environ.get("MINIGRAD_KERNELS"))
+        _chosen.reset(before)

@@ -8,11 +8,14 @@ cannot be told, nothing is divided, and its own threads do what they can.
 from __future__ import annotations
 
 import os
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
-from typing import Any, TypeVar
+from contextlib import contextmanager
+from contextvars import copy_context
+from functools import partial
+from typing import Any, TypeVar, cast
 
 from ..engine.errors import ArgumentError
 
@@ -20,7 +23,9 @@ T = TypeVar("T")
 _pool: ThreadPoolExecutor | None = None
 _controller: Any = None
 _share: int | None = None  # of the cores, where other processes of the same training have the rest
-_depth = 0  # of nested `single_blas`, of which only the outermost speaks to BLAS
+_depth = 0  # how many are inside `single_blas`, of whom only the first and the last speak to BLAS
+_limit: Any = None  # what the first has told it
+_speaking = threading.Lock()
 
 
 def cores() -> int:
@@ -49,15 +54,20 @@ def keep_to(count: int) -> None:
 
 
 def run_all(jobs: Sequence[Callable[[], T]]) -> list[T]:
-    """Run all jobs at once, the last one in this thread. If one fails, the others are waited for first."""
-    *others, own = jobs
+    """Run all jobs at once, the last one in this thread. If one fails, those that began are waited for first.
+
+    A job that no thread was free to begin is done here in the end: they may all be waiting, as when jobs divide their
+    own work. Context variables, as `kernels.use` sets, have the same values in all jobs.
+    """
+    *others, own = [cast(Callable[[], T], partial(copy_context().run, job)) for job in jobs]
     futures: list[Future[T]] = [_workers(len(others)).submit(job) for job in others]
     try:
         last = own()
     finally:
         for future in futures:
-            future.exception()
-    return [*[future.result() for future in futures], last]
+            if not future.cancel():
+                future.exception()
+    return [*[job() if future.cancelled() else future.result() for job, future in zip(others, futures)], last]
 
 
 def _workers(count: int) -> ThreadPoolExecutor:
@@ -69,8 +79,8 @@ def _workers(count: int) -> ThreadPoolExecutor:
 
 def _forget_pool() -> None:
     """A forked process has none of its parent's threads."""
-    global _pool, _depth
-    _pool, _depth = None, 0
+    global _pool, _depth, _speaking
+    _pool, _depth, _speaking = None, 0, threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):
@@ -95,17 +105,17 @@ def blas_obeys() -> bool:
 
 @contextmanager
 def single_blas() -> Iterator[None]:
-    """Inside, BLAS uses one thread."""
-    global _depth
-    limit: AbstractContextManager[Any] | None = None
-    if _depth == 0 and blas_obeys():
-        limit = _controller.limit(limits=1)
-    _depth += 1
+    """Inside, BLAS uses one thread. Several threads may be inside at once, and the last one to leave undoes it."""
+    global _depth, _limit
+    with _speaking:
+        if _depth == 0 and blas_obeys():
+            _limit = _controller.limit(limits=1)
+        _depth += 1
     try:
-        if limit is None:
-            yield
-        else:
-            with limit:
-                yield
+        yield
     finally:
-        _depth -= 1
+        with _speaking:
+            _depth -= 1
+            if _depth == 0 and _limit is not None:
+                _limit.restore_original_limits()
+                _limit = None

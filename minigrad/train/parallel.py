@@ -57,8 +57,13 @@ def _arrays(batch: Any) -> Iterator[Any]:
 
 def _rows(batch: Any) -> int | None:
     """How many rows all parts of a batch have; None if they do not agree, or one cannot be cut."""
-    counts = {len(x) if getattr(x, "shape", (1,)) != () and hasattr(x, "__getitem__") else None for x in _arrays(batch)}
+    counts = {len(x) if _has_rows(x) else None for x in _arrays(batch)}
     return counts.pop() if len(counts) == 1 else None
+
+
+def _has_rows(x: Any) -> bool:
+    """A text has characters, which are not examples."""
+    return hasattr(x, "__getitem__") and getattr(x, "shape", (1,)) != () and not isinstance(x, (str, bytes))
 
 
 def _cut(batch: Any, rows: slice) -> Any:
