@@ -8,7 +8,7 @@ import importlib.util
 import os
 import subprocess
 import sys
-from contextlib import contextmanager
+import tracemalloc
 from itertools import product
 
 import numpy as np
@@ -111,19 +111,6 @@ def cast(inputs, dtype):
     return [x.astype(dtype) if is_real(x) else x for x in inputs]
 
 
-@contextmanager
-def definitions():
-    """Inside, nothing has a kernel."""
-    kept = {op: dict(op.kernels) for op in FUSED.values()}
-    try:
-        for op in kept:
-            op.kernels.clear()
-        yield
-    finally:
-        for op, found in kept.items():
-            op.kernels.update(found)
-
-
 def compute(op, inputs, attrs, g=None):
     """The value and the gradients of a call with Tensors, as arrays; `g` is the gradient of the value, or all ones."""
     args = [None if x is None else mg.tensor(x, requires_grad=is_real(x)) for x in inputs]
@@ -136,12 +123,12 @@ def compute(op, inputs, attrs, g=None):
 
 
 def by_definition(name, inputs, attrs, g=None):
-    with definitions():
+    with use("definitions"):
         return compute(FUSED[name], inputs, attrs, g)
 
 
 def slopes(name, inputs, attrs):
-    with definitions():
+    with use("definitions"):
         shape = FUSED[name](*[None if x is None else mg.tensor(x) for x in inputs], **attrs).shape
     return np.random.default_rng(1).standard_normal(shape)
 
@@ -263,6 +250,53 @@ def test_rows_that_are_ignored_give_no_gradient_whatever_they_hold(implementatio
 
 
 @pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_cross_entropy_of_large_logits_loses_nothing(implementation, smoothing):
+    logits = (normal(4, 7) * 3 + 1e4).astype("float32")
+    inputs, attrs = [logits, np.array([1, 2, -100, 3])], {"ignore_index": -100, "smoothing": smoothing}
+    wanted = by_definition("cross_entropy", [logits.astype("float64"), inputs[1]], attrs)
+    check_close(run(kernel_of(implementation, "cross_entropy"), inputs, attrs, np.ones(4, np.float32)), wanted)
+
+
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("length, size", [(37, 60), (60, 37)])
+def test_attention_in_pieces_is_the_same(implementation, causal, length, size, monkeypatch):
+    """A few queries at a time, a few heads, and a few examples."""
+    inputs = [normal(3, 4, length, 5), normal(3, 4, size, 5), normal(3, 4, size, 6), some(3, 1, length, size)]
+    single = [inputs[0].astype("float32"), inputs[1].astype("float32"), inputs[2].astype("float32"), inputs[3]]
+    attrs = {"causal": causal, "scale": 0.5, **DROPOUT}
+    g = slopes("attention", inputs, attrs)
+    wanted = by_definition("attention", inputs, attrs, g)
+    kernel = kernel_of(implementation, "attention")
+    for scores in (10 * size, 2 * length * size, 8 * length * size):
+        monkeypatch.setattr(sys.modules[kernel.forward.__module__], "SCORES", scores)
+        check_close(run(kernel, single, attrs, g.astype("float32")), wanted)
+
+
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+def test_long_attention_takes_memory_for_its_rows_and_not_for_all_scores(implementation):
+    x = [mg.tensor(normal(1, 2, 1024, 16).astype("float32"), requires_grad=True) for _ in range(3)]
+    with use(implementation):
+        for _ in range(2):  # the second time nothing is compiled
+            tracemalloc.start()
+            mg.nn.functional.scaled_dot_product_attention(*x, is_causal=True).sum().backward()
+            peak = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+    assert peak < 30 * x[0].data.nbytes < 1024 * 1024 * 4  # less than one head's scores
+
+
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+@pytest.mark.parametrize("shape", [(3, 1, 5, 6), (2, 1, 1, 5, 6)])
+def test_a_mask_that_makes_the_scores_larger_is_left_to_the_definition(shape, implementation):
+    inputs = cast([normal(1, 2, 5, 4), normal(1, 2, 6, 4), normal(1, 2, 6, 4)], "float32") + [some(*shape)]
+    attrs = {"causal": False, "scale": 0.5, **NO_DROPOUT}
+    with use(implementation):
+        results = compute(FUSED["attention"], inputs, attrs)
+    check_close(results, by_definition("attention", inputs, attrs))
+
+
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
 @pytest.mark.parametrize("name, number", FIRST)
 def test_an_empty_batch_gives_an_empty_result_and_gradients(name, number, implementation):
     inputs, attrs = SAMPLES[name][number]
@@ -309,7 +343,7 @@ def test_compiled_kernels_do_not_lose_the_second_derivative(name, number):
 
     with use("numba"):
         results = second("float32")
-    with definitions():
+    with use("definitions"):
         wanted = second("float64")
     for got, want in zip(results, wanted, strict=True):
         assert np.abs(want).max() > 0

@@ -1,4 +1,4 @@
-"""Attention on NumPy's arrays: a few heads at a time, whose scores fit into the cache and are not kept.
+"""Attention on NumPy's arrays: a few heads, or queries of one head, at a time, whose scores fit into the cache and are not kept.
 
 For the backward only the logarithm of each row's sum is kept, (B, h, L, 1); the weights are computed again from it.
 """
@@ -13,54 +13,71 @@ import numpy as np
 
 from . import definitions as d
 from .numpy import are_floating, register
-from .numpy_rows import softmax_in_place
+from .numpy_rows import is_mask, softmax_in_place
 
 SCORES = 131_072  # elements that are worked on at a time
+Place = tuple[slice, slice, slice]
 
 
-def _chunks(query: np.ndarray, key: np.ndarray) -> Iterator[slice]:
-    """As many rows of the batch at a time as have few enough scores."""
-    batch, heads, length, _ = query.shape
-    step = max(SCORES // max(heads * length * key.shape[2], 1), 1)
-    return (slice(i, min(i + step, batch)) for i in range(0, batch, step))
+def _chunks(query: np.ndarray, key: np.ndarray, causal: bool) -> Iterator[tuple[Place, int]]:
+    """Which examples, heads and queries to work on at a time, so that there are few enough scores, and how many keys these see.
 
-
-def _allowed(mask: Any, causal: bool, query: np.ndarray, key: np.ndarray) -> np.ndarray | None:
-    """The mask and causality as one, broadcast to (B, h, L, S); None where everything is allowed."""
+    They are parts of the batch, of the heads of one example, or of the queries of one head: neighbours in any case.
+    """
     batch, heads, length, _ = query.shape
     size = key.shape[2]
-    if causal:
-        ahead = np.tri(length, size, dtype=bool)
-        mask = ahead if mask is None else mask & ahead
-    return None if mask is None else np.broadcast_to(mask, (batch, heads, length, size))
+    some = max(SCORES // size, 1)
+    for b in _slices(batch, some // (length * heads)):
+        for h in _slices(heads, some // length):
+            for q in _slices(length, some):
+                yield (b, h, q), min(q.stop, size) if causal else size
 
 
-def _scores(query: np.ndarray, key: np.ndarray, allowed: np.ndarray | None, scale: float) -> np.ndarray:
+def _slices(count: int, step: int) -> list[slice]:
+    step = max(step, 1)
+    return [slice(i, min(i + step, count)) for i in range(0, count, step)]
+
+
+def _scores(query: np.ndarray, key: np.ndarray, scale: float) -> np.ndarray:
     scores = query @ key.swapaxes(-1, -2)  # (b, h, L, E) @ (b, h, E, S) -> (b, h, L, S)
     scores *= scale
-    if allowed is not None:
-        np.copyto(scores, -math.inf, where=~allowed)
     return scores
 
 
-def _factors(weights: np.ndarray, first: int, dropout: tuple[float, int, int]) -> np.ndarray:
-    """The factors of dropout for a chunk that begins with row `first` of the batch."""
+def _forbid(scores: np.ndarray, mask: Any, causal: bool, first: int) -> None:
+    """Let the scores of queries from number `first` on be -inf where they may not attend."""
+    if mask is not None:
+        np.copyto(scores, -math.inf, where=~mask)
+    if causal:
+        np.copyto(scores, -math.inf, where=~np.tri(scores.shape[-2], scores.shape[-1], first, dtype=bool))
+
+
+def _factors(here: Place, seen: int, shape: tuple[int, ...], dropout: tuple[float, int, int], dtype: Any) -> np.ndarray:
+    """The factors of dropout for a chunk; `shape` is that of all scores, which are numbered through."""
+    (b, h, q), (_, heads, length, size) = here, shape
     p, key, start = dropout
-    begin = start + first * math.prod(weights.shape[1:])
-    return d._dropout_factors.forward(np, weights, p=p, key=key, start=begin)
+    begin = start + ((b.start * heads + h.start) * length + q.start) * size
+    chunk = np.empty((*[part.stop - part.start for part in here], size), dtype)
+    return d._dropout_factors.forward(np, chunk, p=p, key=key, start=begin)[..., :seen]
+
+
+def _mask_for(mask: Any, shape: tuple[int, ...]) -> Any:
+    return None if mask is None else np.broadcast_to(mask, shape)
 
 
 @np.errstate(all="ignore")
 def attend(query: Any, key: Any, value: Any, mask: Any, out: Any, causal: bool, scale: float, dropout: Any) -> Any:
     """Fill `out` (B, h, L, V), which may be a view; returns the logarithms of the rows' sums."""
-    logs = np.empty((*query.shape[:3], 1), query.dtype)
-    allowed = _allowed(mask, causal, query, key)
-    for b in _chunks(query, key):
-        weights = _scores(query[b], key[b], None if allowed is None else allowed[b], scale)
-        logs[b] = softmax_in_place(weights, masked=allowed is not None)
+    shape = (*query.shape[:3], key.shape[2])
+    logs, mask = np.empty((*shape[:3], 1), query.dtype), _mask_for(mask, shape)
+    for here, seen in _chunks(query, key, causal):
+        there = (*here[:2], slice(seen))
+        weights = _scores(query[here], key[there], scale)
+        _forbid(weights, None if mask is None else mask[here][..., :seen], causal, here[2].start)
+        logs[here] = softmax_in_place(weights, masked=causal or mask is not None)
         if dropout[0]:
-            weights *= _factors(weights, b.start, dropout)
-        np.matmul(weights, value[b], out=out[b])  # (b, h, L, S) @ (b, h, S, V)
+            weights *= _factors(here, seen, shape, dropout, query.dtype)
+        np.matmul(weights, value[there], out=out[here])  # (b, h, L, S) @ (b, h, S, V)
     return logs
 
 
@@ -70,23 +87,36 @@ def attend_backward(
 ) -> None:
     """Fill the gradients of query, key and value, which may be views."""
     g_query, g_key, g_value = grads
-    allowed = _allowed(mask, causal, query, key)
-    for b in _chunks(query, key):
-        weights = _scores(query[b], key[b], None if allowed is None else allowed[b], scale)
-        weights -= logs[b]
+    shape = (*query.shape[:3], key.shape[2])
+    mask = _mask_for(mask, shape)
+    for here, seen in _chunks(query, key, causal):
+        there, first = (*here[:2], slice(seen)), here[2].start
+        weights = _scores(query[here], key[there], scale)
+        _forbid(weights, None if mask is None else mask[here][..., :seen], causal, first)
+        weights -= logs[here]
         np.exp(weights, out=weights)
-        slopes = g[b] @ value[b].swapaxes(-1, -2)  # (b, h, L, V) @ (b, h, V, S) -> (b, h, L, S)
+        slopes = g[here] @ value[there].swapaxes(-1, -2)  # (b, h, L, V) @ (b, h, V, S) -> (b, h, L, S)
         if dropout[0]:
-            factors = _factors(weights, b.start, dropout)
-            np.matmul((weights * factors).swapaxes(-1, -2), g[b], out=g_value[b])
+            factors = _factors(here, seen, shape, dropout, query.dtype)
             slopes *= factors
+            _gather(weights * factors, g[here], g_value[here[:2]], first)
         else:
-            np.matmul(weights.swapaxes(-1, -2), g[b], out=g_value[b])  # (b, h, S, L) @ (b, h, L, V)
+            _gather(weights, g[here], g_value[here[:2]], first)
         slopes -= np.einsum("bhls,bhls->bhl", slopes, weights)[..., None]
         slopes *= weights
         slopes *= scale
-        np.matmul(slopes, key[b], out=g_query[b])  # (b, h, L, S) @ (b, h, S, E)
-        np.matmul(slopes.swapaxes(-1, -2), query[b], out=g_key[b])  # (b, h, S, L) @ (b, h, L, E)
+        np.matmul(slopes, key[there], out=g_query[here])  # (b, h, L, S) @ (b, h, S, E)
+        _gather(slopes, query[here], g_key[here[:2]], first)
+
+
+def _gather(weights: np.ndarray, rows: np.ndarray, out: np.ndarray, first: int) -> None:
+    """`out = weightsᵀ @ rows` for the keys that are seen, `+=` after the first queries: (b, h, S, L) @ (b, h, L, E)."""
+    seen, turned = weights.shape[-1], weights.swapaxes(-1, -2)
+    if first:
+        out[..., :seen, :] += turned @ rows
+    else:
+        np.matmul(turned, rows, out=out[..., :seen, :])
+        out[..., seen:, :] = 0
 
 
 def attention_forward(query, key, value, mask, *, causal, scale, dropout_p, dropout_key, start):
@@ -104,11 +134,8 @@ def attention_backward(g, logs, needs, query, key, value, mask, *, causal, scale
 def accepts_attention(query, key, value, mask, **attributes):
     """Four axes each, nothing broadcast but the mask, and nothing empty."""
     alike = query.ndim == key.ndim == value.ndim == 4 and query.shape[:2] == key.shape[:2] == value.shape[:2]
-    return alike and min(query.size, key.size, value.size) > 0 and are_floating(query, key, value) and is_mask(mask)
-
-
-def is_mask(mask: Any) -> bool:
-    return mask is None or mask.dtype == bool
+    whole = alike and min(query.size, key.size, value.size) > 0 and are_floating(query, key, value)
+    return whole and (mask is None or is_mask(mask, (*query.shape[:3], key.shape[2])))
 
 
 register(d.attention, attention_forward, attention_backward, accepts_attention)
@@ -140,8 +167,10 @@ def packed_backward(g, logs, needs, packed, mask, *, heads, causal, scale, dropo
     return out, None
 
 
-def accepts_packed(packed, mask, **attributes):
-    return packed.size > 0 and are_floating(packed) and is_mask(mask)
+def accepts_packed(packed, mask, *, heads, **attributes):
+    batch, length, _ = packed.shape
+    fits = mask is None or is_mask(mask, (batch, heads, length, length))
+    return fits and packed.size > 0 and are_floating(packed)
 
 
 register(d.packed_attention, packed_forward, packed_backward, accepts_packed)

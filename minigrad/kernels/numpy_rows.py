@@ -97,8 +97,13 @@ def accepts_softmax(a, *, axis):
 
 
 def accepts_masked_softmax(a, allowed, *, axis):
-    fits = allowed.ndim <= a.ndim and all(m in (1, n) for m, n in zip(allowed.shape[::-1], a.shape[::-1]))
-    return allowed.dtype == bool and fits and accepts_softmax(a, axis=axis)
+    return is_mask(allowed, a.shape) and accepts_softmax(a, axis=axis)
+
+
+def is_mask(mask: np.ndarray, shape: tuple[int, ...]) -> bool:
+    """Whether it is boolean, and is broadcast to arrays of this shape without making them larger."""
+    fits = mask.ndim <= len(shape) and all(m in (1, n) for m, n in zip(mask.shape[::-1], shape[::-1]))
+    return fits and mask.dtype == bool
 
 
 def softmax_in_place(rows: np.ndarray, masked: bool = True) -> np.ndarray:
@@ -158,26 +163,28 @@ register(d.masked_softmax, masked_softmax_forward, softmax_backward, accepts_mas
 def cross_entropy_forward(logits, labels, *, ignore_index, smoothing):
     count, classes = logits.shape
     valid = labels != ignore_index
-    logs = np.empty((count, 1), logits.dtype)  # of the sums of exponentials
+    tops, logs = np.empty((2, count, 1), logits.dtype)  # the largest logits, and the logarithms of sums of exponentials
     losses = np.empty(count, logits.dtype)
     for b in blocks(count, classes):
-        top = logits[b].max(-1, keepdims=True)
-        logs[b] = np.log(np.exp(logits[b] - top).sum(-1, keepdims=True)) + top
-        at_labels = np.take_along_axis(logits[b], np.where(valid[b], labels[b], 0)[:, None], -1)
+        below = logits[b] - logits[b].max(-1, keepdims=True, out=tops[b])
+        logs[b] = np.log(np.exp(below).sum(-1, keepdims=True))
+        at_labels = np.take_along_axis(below, np.where(valid[b], labels[b], 0)[:, None], -1)
         losses[b] = ((1 - smoothing) * (logs[b] - at_labels))[:, 0]
         if smoothing:
-            losses[b] += smoothing * (logs[b, 0] - logits[b].mean(-1))
+            losses[b] += smoothing * (logs[b, 0] - below.mean(-1))
     losses[~valid] = 0
-    return losses, logs
+    return losses, (tops, logs)
 
 
-def cross_entropy_backward(g, logs, needs, logits, labels, *, ignore_index, smoothing):
+def cross_entropy_backward(g, kept, needs, logits, labels, *, ignore_index, smoothing):
+    tops, logs = kept
     count, classes = logits.shape
     valid = labels != ignore_index
     g = np.where(valid, g, 0).astype(logits.dtype)
     out = np.empty_like(logits)
     for b in blocks(count, classes):
-        part = np.subtract(logits[b], logs[b], out=out[b])
+        part = np.subtract(logits[b], tops[b], out=out[b])
+        part -= logs[b]
         np.exp(part, out=part)
         if smoothing:
             part -= smoothing / classes

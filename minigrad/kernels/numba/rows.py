@@ -8,7 +8,6 @@ import numpy as np
 
 from .. import definitions as d
 from ..numpy import rows_of
-from ..numpy_rows import accepts_masked_softmax
 from .compiling import exact, kernel
 from .elementwise import plain, plain_rows, register
 from .maths import INF, ONE, ZERO, F, exp, log
@@ -223,12 +222,13 @@ def mask_rows(allowed: np.ndarray, shape: tuple[int, ...]) -> tuple[np.ndarray, 
     return rows, plain(np.broadcast_to(numbers, shape[:-1])).reshape(-1)
 
 
-def accepts_mask(a, allowed, *, axis):
-    is_smaller = all(m in (1, n) for m, n in zip(reversed(allowed.shape), reversed(a.shape)))
-    return is_smaller and accepts_masked_softmax(a, allowed, axis=axis)
+register(d.masked_softmax, masked_softmax_forward, softmax_backward)
 
 
-register(d.masked_softmax, masked_softmax_forward, softmax_backward, accepts_mask)
+@exact
+def _loss(norm, x, top):
+    """`norm + top - x` in the order that loses nothing where the logits are large."""
+    return norm - (x - top)
 
 
 @kernel
@@ -244,12 +244,12 @@ def _cross_entropy(logits, labels, ignored, smoothing, losses, tops, sums):
         for j in range(row.size):
             total += exp(row[j] - top)
         norm = log(total)
-        losses[n] = (ONE - smoothing) * (norm - (row[labels[n]] - top))
+        losses[n] = (ONE - smoothing) * _loss(norm, row[labels[n]], top)
         if smoothing != ZERO:
-            low = ZERO
+            mean = ZERO
             for j in range(row.size):
-                low += row[j] - top
-            losses[n] += smoothing * (norm - low / classes)
+                mean += _loss(norm, row[j], top) / classes
+            losses[n] += smoothing * mean
         tops[n], sums[n] = top, total
 
 
