@@ -398,3 +398,12 @@ def test_a_cache_that_cannot_be_written_to_gives_one_warning(tmp_path):
     assert (
         done.stderr.count("RuntimeWarning: compiled kernels cannot be kept") == 1 and "NUMBA_CACHE_DIR" in done.stderr
     )
+
+
+def test_a_backward_that_needs_an_overwritten_output_names_it():
+    x = mg.tensor(normal(3, 5), requires_grad=True)
+    y = FUSED["softmax"](x)
+    with mg.no_grad():
+        y *= 2
+    with pytest.raises(mg.MinigradError, match="softmax: its backward needs 'out', which was overwritten"):
+        y.sum().backward()

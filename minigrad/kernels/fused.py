@@ -139,7 +139,12 @@ class FusedPlan:
 
     def __init__(self, op: Fused, needs: tuple[bool, ...]):
         self.op, self.needs = op, needs
-        self.names = [*op.signature.inputs, "kernel", "kept", "attrs"]
+        self.names = [
+            *op.signature.inputs,
+            "kernel",
+            "out",
+            "attrs",
+        ]  # what is kept is out, or nobody else can write to it
         self.rules = [(-1, self.backward, tuple)]
 
     def backward(self, g: Any, *saved: Any) -> Sequence[Any]:
