@@ -2,7 +2,7 @@
 
 A draw such as dropout's takes a key, and gives element number i of the whole batch a number that is a hash of the key
 and i. Within `dividing`, all threads that share a step take the same keys in the same order, and each starts counting
-its elements where its rows begin.
+its elements where its rows begin. That supposes that the first axis of what is drawn for is the batch.
 """
 
 from __future__ import annotations
