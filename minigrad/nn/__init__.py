@@ -30,6 +30,7 @@ from .mlp import MLP
 from .module import Module, ModuleList, Parameter, Sequential, StateError
 from .norms import BatchNorm1d, BatchNorm2d, LayerNorm, RMSNorm
 from .positions import LearnedPositions, RotaryPositions, SinusoidalPositions
+from .quant import compare_quantized, quantized
 from .transformer import Decoder, Encoder, StackCache, TransformerBlock
 from .word_vectors import WordVectors, WordVectorsError, read_word_vectors
 
@@ -81,9 +82,11 @@ __all__ = [
     "WordVectors",
     "WordVectorsError",
     "causal_mask",
+    "compare_quantized",
     "functional",
     "init",
     "padding_mask",
+    "quantized",
     "read_word_vectors",
     "watch_attention",
 ]
