@@ -25,9 +25,17 @@ if TYPE_CHECKING:
     from . import nn as nn
     from . import optim as optim
     from . import train as train
+    from . import zoo as zoo
 
 __version__ = "0.1.0"
-_LAZY = {"check", "data", "nn", "optim", "train"}  # loaded when first used, so that importing minigrad stays quick
+_LAZY = {
+    "check",
+    "data",
+    "nn",
+    "optim",
+    "train",
+    "zoo",
+}  # loaded when first used, so that importing minigrad stays quick
 
 
 if not TYPE_CHECKING:  # a type checker knows what is here

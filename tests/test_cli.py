@@ -1,12 +1,14 @@
-"""The command line, run as a user runs it: in a process of its own."""
+"""The command line as a user meets it: how it is called, what it says to a wrong call, and the demo."""
 
 import re
+import shlex
 import subprocess
 import sys
 
 import pytest
 
 import minigrad
+from minigrad.cli import COMMANDS, main
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -27,69 +29,128 @@ def truth_table(output: str) -> list[tuple[int, int, int, float, int]]:
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2, 3])
-def test_demo_learns_xor_from_any_seed(seed):
-    done = run("demo", "--seed", str(seed))
-    assert (done.returncode, done.stderr) == (0, "")
-    table = truth_table(done.stdout)
+def test_demo_learns_xor_from_any_seed(seed, capsys):
+    assert main(["demo", "--seed", str(seed)]) == 0
+    shown, errors = capsys.readouterr()
+    assert errors == ""
+    table = truth_table(shown)
     assert [(a, b) for a, b, *_ in table] == [(0, 0), (0, 1), (1, 0), (1, 1)]
     for a, b, target, prediction, rounded in table:
         assert target == rounded == a ^ b
         assert abs(prediction - target) < 0.1
-    assert "Success: 4 of 4" in done.stdout
+    assert "Success: 4 of 4" in shown
 
 
 def test_demo_shows_a_loss_that_falls():
-    losses = [float(loss) for loss in re.findall(r"^ *\d+  (\d\.\d{4})$", run("demo").stdout, re.MULTILINE)]
+    done = run("demo")
+    assert (done.returncode, done.stderr) == (0, "")
+    losses = [float(loss) for loss in re.findall(r"^ *\d+  (\d\.\d{4})$", done.stdout, re.MULTILINE)]
     assert len(losses) == 11
     assert losses == sorted(losses, reverse=True)
     assert losses[-1] < losses[0] / 20
 
 
-def test_demo_repeats_itself_exactly_and_another_seed_differs():
-    assert run("demo", "--steps", "20").stdout == run("demo", "--seed", "0", "--steps", "20").stdout
-    assert truth_table(run("demo", "--steps", "20").stdout) != truth_table(
-        run("demo", "--steps", "20", "--seed", "1").stdout
-    )
+def test_demo_repeats_itself_exactly_and_another_seed_differs(capsys):
+    shown = []
+    for arguments in (["--steps", "20"], ["--seed", "0", "--steps", "20"], ["--steps", "20", "--seed", "1"]):
+        main(["demo", *arguments])
+        shown.append(capsys.readouterr().out)
+    assert shown[0] == shown[1]
+    assert truth_table(shown[0]) != truth_table(shown[2])
 
 
-def test_demo_that_has_not_learned_says_so_and_fails():
-    done = run("demo", "--steps", "0")
-    assert done.returncode == 1
-    assert "Failure: " in done.stdout
-    assert any(rounded != target for _, _, target, _, rounded in truth_table(done.stdout))
+def test_demo_that_has_not_learned_says_so_and_fails(capsys):
+    assert main(["demo", "--steps", "0"]) == 1
+    shown = capsys.readouterr().out
+    assert "Failure: " in shown
+    assert any(rounded != target for _, _, target, _, rounded in truth_table(shown))
 
 
-def test_version_is_that_of_the_package():
-    assert run("--version").stdout == f"minigrad {minigrad.__version__}\n"
+def test_version_is_that_of_the_package(capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["--version"])
+    assert (end.value.code, capsys.readouterr().out) == (0, f"minigrad {minigrad.__version__}\n")
 
 
-def test_help_lists_the_commands_and_an_example():
+def test_every_verb_is_listed_with_what_it_does():
+    assert list(COMMANDS) == [
+        "list", "show", "new", "train", "resume", "eval", "predict", "plot", "average", "export", "check", "doctor",
+        "demo",
+    ]  # fmt: skip
     for arguments in ((), ("--help",)):
         done = run(*arguments)
-        assert done.returncode == 0
-        assert re.search(r"^ +demo +train a small network", done.stdout, re.MULTILINE)
-        assert "example:\n  minigrad demo" in done.stdout
+        assert (done.returncode, done.stderr) == (0, "")
+        for name, command in COMMANDS.items():
+            assert re.search(rf"^  {name} +{re.escape(command.summary)}$", done.stdout, re.MULTILINE)
+        assert "example:\n  minigrad train" in done.stdout
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_every_command_has_an_example_that_can_be_called_so(name, capsys):
+    try:
+        code = main([name, "--help"])
+    except SystemExit as end:
+        code = end.code
+    assert code == 0
+    (example,) = re.findall(r"^example:\n  minigrad (.*)$", capsys.readouterr().out, re.MULTILINE)
+    first, *rest = shlex.split(example)
+    assert first == name
+    COMMANDS[name].parser(name).parse(rest)
 
 
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
         (["dmo"], "no command 'dmo': did you mean 'demo'?"),
-        (["xyzzy"], "no command 'xyzzy': choose one of demo"),
+        (["xyzzy"], "no command 'xyzzy': choose one of list, show"),
         (["demo", "--seed", "many"], "expected a whole number from 0 up, got 'many'"),
         (["demo", "--seed", "-1"], "--seed"),
         (["demo", "--steps", "1.5"], "expected a whole number from 0 up, got '1.5'"),
-        (["demo", "--sed", "1"], "unrecognized arguments: --sed 1"),
+        (["demo", "--sed", "1"], "unrecognized arguments: --sed 1: did you mean '--seed'"),
         (["--bogus"], "unrecognized arguments: --bogus"),
+        (["train"], "which model? `minigrad list` shows them"),
+        (["train", "xro"], "there is no model 'xro': did you mean 'xor'?"),
+        (["train", "xor:bear"], "xor has no preset 'bear': did you mean 'bare'"),
+        (["train", "xor", "hiden=3"], "xor has no setting 'hiden': did you mean 'hidden'?"),
+        (["train", "xor", "hidden=many"], "hidden cannot be 'many': expected a whole number"),
+        (["train", "xor", "activation=tan"], "activation cannot be 'tan': did you mean 'tanh'?"),
+        (["train", "xor", "fast"], "'fast' is not a setting: for instance lr=0.01"),
+        (["train", "xor", "seed=3"], "seed is no setting of the model but an option: --seed 3"),
+        (["train", "xor", "--max-steps", "0"], "expected a whole number from 1 up, got '0'"),
+        (["train", "xor", "--device", "gpu"], "unknown device 'gpu': 'cuda'"),
+        (["show", "xro"], "did you mean 'xor'?"),
+        (["check", "xro"], "did you mean 'xor'?"),
+        (["list", "--task", "clasification"], "did you mean 'classification'?"),
+        (["new", "xor"], "there is a model 'xor' already, of minigrad"),
+        (["new", "My-Model"], "'My-Model' cannot be the name of a plugin: for instance my_model"),
+        (["new", "numpy"], "another Python package: for instance my_numpy"),
+        (["plot", "runs/x", "-o", "curves.gif"], "end its name in .png or .svg"),
+        (["predict", "runs/x"], "required: INPUT"),
+        (["export", "runs/x"], "-o"),
     ],
 )
-def test_a_wrong_call_gets_one_line_and_exit_code_2(arguments, part):
-    done = run(*arguments)
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert done.stderr.count("\n") == 1
-    assert done.stderr.startswith("minigrad")
-    assert part in done.stderr
+def test_a_wrong_call_gets_one_line_and_exit_code_2(arguments, part, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 2
+    shown, errors = capsys.readouterr()
+    assert shown == ""
+    assert errors.count("\n") == 1
+    assert errors.startswith("minigrad: error: ")
+    assert part in errors
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_wrong_call_ends_the_process_with_code_2_and_no_traceback():
+    done = run("train", "xro")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "minigrad: error: there is no model 'xro': did you mean 'xor'?\n"
+
+
+def test_options_and_settings_may_come_in_any_order():
+    parser = COMMANDS["train"].parser("train")
+    for words in ("xor lr=1 hidden=2 --seed 3", "--seed 3 xor lr=1 hidden=2", "xor --seed 3 lr=1 --debug hidden=2"):
+        options = parser.parse(words.split())
+        assert (options.model, options.settings, options.seed) == ("xor", ["lr=1", "hidden=2"], 3)
 
 
 def test_a_reader_that_leaves_early_gets_no_traceback():
@@ -103,3 +164,23 @@ def test_a_reader_that_leaves_early_gets_no_traceback():
     process.stderr.close()
     assert process.wait(timeout=60) == 1
     assert errors == ""
+
+
+def test_listing_models_loads_nothing_heavy():
+    code = "import sys; from minigrad.cli import main; main(['list', '--json']); print(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    loaded = set(done.stderr.split())
+    assert "minigrad.zoo.registry" in loaded and '"name": "xor"' in done.stdout
+    heavy = {
+        "minigrad.train",
+        "torch",
+        "cupy",
+        "matplotlib",
+        "numba",
+        "scipy",
+        "mpi4py",
+        "safetensors",
+        "threadpoolctl",
+        "pandas",
+    }
+    assert loaded & heavy == set()

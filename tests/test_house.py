@@ -93,7 +93,7 @@ def test_every_part_of_minigrad_has_its_place_in_the_order_of_imports():
 
 def test_imports_point_one_way():
     found = edges()
-    assert ("minigrad/cli.py", "cli", "minigrad") in found
+    assert ("minigrad/cli/__init__.py", "cli", "minigrad") in found
     assert [edge for edge in found if LEVEL[edge[2]] > LEVEL[edge[1]]] == []
 
 
@@ -237,7 +237,8 @@ def test_the_guide_to_training_does_what_it_says(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, encoding="utf-8", timeout=120
     )
-    assert done.stderr == ""
+    said = [line for line in done.stderr.splitlines() if not line.startswith("minigrad: compiling kernels once")]
+    assert said == []  # that much may be said, where nothing is compiled yet
     printed = iter(done.stdout.splitlines())
     assert len(quoted) == 10
     assert [line for line in quoted if line not in printed] == []

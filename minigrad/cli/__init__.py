@@ -1,0 +1,105 @@
+"""The command `minigrad`: a file for each group of verbs, and here what they have in common.
+
+It ends with 0 when all is done, 1 when something failed, 2 when it was wrongly called, 130 when it was interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+from .. import __version__
+from ..engine.errors import nearest
+from . import catalogue, curves, demo, doctor, plugins, training, using
+from .parsing import Parser, Usage
+from .telling import explained, plain
+
+__all__ = ["COMMANDS", "main"]
+
+COMMANDS = {
+    "list": catalogue.LIST,
+    "show": catalogue.SHOW,
+    "new": plugins.NEW,
+    "train": training.TRAIN,
+    "resume": training.RESUME,
+    "eval": using.EVAL,
+    "predict": using.PREDICT,
+    "plot": curves.PLOT,
+    "average": using.AVERAGE,
+    "export": using.EXPORT,
+    "check": plugins.CHECK,
+    "doctor": doctor.DOCTOR,
+    "demo": demo.DEMO,
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; return its exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # a terminal that lacks a character is no reason to fail
+    options = argparse.Namespace()
+    try:
+        options = _parsed(given)
+        code: int = options.run(options)
+        sys.stdout.flush()
+        return code
+    except Usage as error:
+        return _complain(plain(error), 2)
+    except KeyboardInterrupt:
+        return _complain("interrupted", 130)
+    except BrokenPipeError:
+        # The reader, such as `head`, has seen enough; Python must not flush into the closed pipe at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except Exception as error:
+        if getattr(options, "debug", False) or os.environ.get("MINIGRAD_DEBUG", "") not in ("", "0"):
+            traceback.print_exc()
+        return _complain(explained(error, getattr(options, "trained", None)), 1)
+
+
+def _complain(text: str, code: int) -> int:
+    print(f"minigrad: error: {text}" if code != 130 else f"minigrad: {text}", file=sys.stderr)
+    return code
+
+
+def _parsed(given: list[str]) -> argparse.Namespace:
+    """The options of the command that is meant; the command is the first word that is no option."""
+    place = next((index for index, word in enumerate(given) if not word.startswith("-")), None)
+    if place is None:
+        overview = _overview()
+        overview.parse(given)
+        return argparse.Namespace(run=_show_help, parser=overview)
+    name = given.pop(place)
+    if name not in COMMANDS:
+        raise Usage(f"there is no command {name!r}: {nearest(name, COMMANDS)} (see minigrad --help)")
+    parser = COMMANDS[name].parser(name)
+    options = parser.parse(given)
+    options.run, options.parser = COMMANDS[name].run, parser
+    return options
+
+
+def _show_help(options: argparse.Namespace) -> int:
+    options.parser.print_help()
+    return 0
+
+
+def _overview() -> Parser:
+    width = max(map(len, COMMANDS))
+    commands = "\n".join(f"  {name:{width}}  {command.summary}" for name, command in COMMANDS.items())
+    parser = Parser(
+        prog="minigrad",
+        usage="minigrad COMMAND [options]",
+        description=f"An autograd framework on NumPy and CuPy.\n\ncommands:\n{commands}",
+        epilog="example:\n  minigrad train xor --out runs/first\n  minigrad predict runs/first '1 0'\n\n"
+        "minigrad COMMAND --help tells more.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"minigrad {__version__}")
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error (MINIGRAD_DEBUG=1 too)")
+    return parser

@@ -1,0 +1,195 @@
+"""`minigrad doctor`: what is here, what is in use, and what to install for what is missing."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import shutil
+import warnings
+from argparse import Namespace
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+
+from .. import __version__
+from .parsing import Command, Parser, flag_json
+from .telling import as_json, plain, table
+
+__all__ = ["DOCTOR", "Finding", "examine"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked for; `install` is the command that brings it, where it is missing."""
+
+    name: str
+    found: bool
+    detail: str
+    install: str | None = None
+
+
+def examine() -> Iterator[Finding]:
+    """Look at everything; what fails while being looked at is missing, and says why."""
+    for name, look in _LOOKS.items():
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                yield look(name)
+        except Exception as error:  # a broken library may raise anything
+            yield Finding(name, False, f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _python(name: str) -> Finding:
+    return Finding(name, True, f"{platform.python_version()} on {platform.system()} {platform.machine()}")
+
+
+def _minigrad(name: str) -> Finding:
+    return Finding(name, True, f"{__version__} in {os.path.dirname(os.path.dirname(os.path.abspath(__file__)))}")
+
+
+def _numpy(name: str) -> Finding:
+    import numpy
+
+    return Finding(name, True, numpy.__version__)
+
+
+def _blas(name: str) -> Finding:
+    import numpy.linalg  # noqa: F401  (it loads BLAS, which is only then seen)
+    import threadpoolctl
+
+    found = [library for library in threadpoolctl.threadpool_info() if library["user_api"] == "blas"]
+    if not found:
+        return Finding(name, False, "cannot be told how many threads to use", "pip install --force-reinstall numpy")
+    told = [
+        f"{library['internal_api']} {library['version'] or ''} on {library['num_threads']} thread(s)"
+        for library in found
+    ]
+    return Finding(name, True, ", ".join(told))
+
+
+def _cores(name: str) -> Finding:
+    from ..kernels.threads import cores, own_cores
+
+    return Finding(name, True, f"{cores()} in use of {len(own_cores())} (--threads or MINIGRAD_THREADS changes it)")
+
+
+def _kernels(name: str) -> Finding:
+    from ..kernels import implementation
+
+    return Finding(name, True, f"{implementation()} (MINIGRAD_KERNELS changes it)")
+
+
+def _numba(name: str) -> Finding:
+    version = _version("numba")
+    return Finding(name, bool(version), version or "missing", None if version else "pip install 'minigrad[fast]'")
+
+
+def _cuda(name: str) -> Finding:
+    from ..engine.backend import backend_named
+    from ..engine.errors import MinigradError, MissingExtraError
+
+    try:
+        backend = backend_named("cuda")
+    except MissingExtraError:
+        return Finding(name, False, "CuPy is missing", "pip install 'minigrad[cuda12]' (or cuda13), for NVIDIA cards")
+    except MinigradError:
+        return Finding(name, False, f"CuPy {_cupy_version()} finds no card", "an NVIDIA driver; nvidia-smi shows it")
+    return Finding(name, True, f"CuPy {backend.xp.__version__} with {backend.count()} device(s)")
+
+
+def _cupy_version() -> str:
+    return next(filter(None, map(_version, ("cupy-cuda12x", "cupy-cuda13x", "cupy"))), "")
+
+
+def _mpi(name: str) -> Finding:
+    version = _version("mpi4py")
+    if version is None:
+        return Finding(name, False, "mpi4py is missing", "pip install 'minigrad[mpi]'")
+    import mpi4py
+
+    mpi4py.rc.initialize = False  # looking must not start anything
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError):
+        return Finding(name, False, f"mpi4py {version} finds no MPI library", "pip install 'minigrad[mpi]'")
+    library = MPI.Get_library_version().replace("\0", "").split("\n")[0].replace("\t", " ")
+    started = "" if shutil.which("mpiexec") else ", but there is no mpiexec on the PATH"
+    return Finding(name, True, f"mpi4py {version}, {' '.join(library.split())}{started}")
+
+
+def _matplotlib(name: str) -> Finding:
+    version = _version("matplotlib")
+    return Finding(name, bool(version), version or "missing", None if version else "pip install 'minigrad[viz]'")
+
+
+def _graphviz(name: str) -> Finding:
+    dot = shutil.which("dot")
+    bindings = [f"{package} {version}" for package in ("graphviz", "pygraphviz") if (version := _version(package))]
+    detail = ", ".join([*(["dot at " + dot] if dot else []), *bindings])
+    missing = None if dot else "the system's package graphviz, such as: apt install graphviz"
+    return Finding(name, bool(detail), detail or "missing", missing)
+
+
+def _cache(name: str) -> Finding:
+    from ..data.download import cache_directory
+
+    folder = cache_directory()
+    own = os.environ.get("MINIGRAD_DATA")
+    return Finding(
+        name, True, f"{folder}{'' if folder.is_dir() else ' (not made yet)'}{f'; own files: {own}' if own else ''}"
+    )
+
+
+def _models(name: str) -> Finding:
+    from ..zoo.registry import entries
+
+    found = entries()
+    broken = [entry.name for entry in found if entry.spec is None]
+    detail = f"{len(found) - len(broken)} usable" + (f"; broken: {', '.join(broken)}" if broken else "")
+    return Finding(name, not broken, detail, "see `minigrad list` for what is wrong with them" if broken else None)
+
+
+_LOOKS: dict[str, Callable[[str], Finding]] = {
+    "python": _python,
+    "minigrad": _minigrad,
+    "numpy": _numpy,
+    "blas": _blas,
+    "cores": _cores,
+    "kernels": _kernels,
+    "numba": _numba,
+    "cuda": _cuda,
+    "mpi": _mpi,
+    "matplotlib": _matplotlib,
+    "graphviz": _graphviz,
+    "cache": _cache,
+    "models": _models,
+}
+
+
+def _arguments(parser: Parser) -> None:
+    flag_json(parser)
+
+
+def _doctor(options: Namespace) -> int:
+    findings = list(examine())
+    if options.json:
+        print(
+            as_json({finding.name: {k: v for k, v in asdict(finding).items() if k != "name"} for finding in findings})
+        )
+        return 0
+    print(table((finding.name, "yes" if finding.found else "no", finding.detail) for finding in findings))
+    wanted = [(f"  {finding.name}", finding.install) for finding in findings if finding.install]
+    print("\nnothing is missing" if not wanted else f"\nto get what is missing (all of it is optional):\n{plain(table(wanted))}")  # fmt: skip
+    return 0
+
+
+DOCTOR = Command(
+    "what is installed, what is in use, and what could be added", "minigrad doctor --json", _arguments, _doctor
+)

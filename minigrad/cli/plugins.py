@@ -1,0 +1,81 @@
+"""`minigrad new` and `minigrad check`: for those who write a model of their own."""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .catalogue import looked_up
+from .parsing import Command, Parser, calling, flag_json
+from .telling import as_command, as_json, plain
+
+if TYPE_CHECKING:
+    from ..zoo import ModelSpec
+
+__all__ = ["CHECK", "NEW"]
+
+
+def _new_arguments(parser: Parser) -> None:
+    parser.add_argument("name", metavar="NAME", help="of the model and of its package, such as my_model")
+    parser.add_argument("--out", metavar="FOLDER", help="where to write it (default: ./NAME)")
+
+
+def _new(options: Namespace) -> int:
+    from ..zoo.skeleton import check_name, write_skeleton
+
+    with calling():
+        check_name(options.name)
+    folder = Path(options.name if options.out is None else options.out)
+    written = write_skeleton(options.name, folder)
+    print(plain("\n".join(f"wrote {path}" for path in written)))
+    print(plain(f"\ncheck it:    {as_command('check', folder)}"))
+    print(plain(f"install it:  pip install -e {folder}"))
+    print(plain(f"train it:    {as_command('train', options.name)}"))
+    return 0
+
+
+def _check_arguments(parser: Parser) -> None:
+    parser.add_argument("model", metavar="NAME|PATH", help="a model of `minigrad list`, or a plugin's folder or file")
+    flag_json(parser)
+
+
+def _check(options: Namespace) -> int:
+    """Print a verdict as soon as it is known: checks take their time."""
+    from ..zoo.conformance import check
+
+    spec = _meant(options.model)
+    verdicts = []
+    for verdict in check(spec):
+        verdicts.append(verdict)
+        if not options.json:
+            word = {True: "ok", False: "FAILED", None: "n/a"}[verdict.ok]
+            print(
+                plain(f"{word:6}  {verdict.name:21}  {verdict.seconds:4.1f} s  {verdict.detail}".rstrip()), flush=True
+            )
+    failed = [verdict.name for verdict in verdicts if verdict.ok is False]
+    if options.json:
+        shown = [{"name": v.name, "ok": v.ok, "detail": v.detail, "seconds": v.seconds} for v in verdicts]
+        print(as_json({"model": spec.name, "ok": not failed, "verdicts": shown}))
+    else:
+        passed = sum(verdict.ok is True for verdict in verdicts)
+        print(
+            plain(f"\n{spec.name}: {passed} passed, {len(failed)} failed{': ' + ', '.join(failed) if failed else ''}")
+        )
+    return 1 if failed else 0
+
+
+def _meant(text: str) -> ModelSpec:
+    """The installed model of this name; else, or if it looks like one, the plugin at this path."""
+    from ..zoo.registry import entries, spec_at
+
+    is_path = os.sep in text or text.endswith(".py") or text in (os.curdir, os.pardir)
+    installed = text.partition(":")[0] in {entry.name for entry in entries()}
+    return spec_at(text) if is_path or not installed and os.path.exists(text) else looked_up(text)[0]
+
+
+NEW = Command(
+    "write the skeleton of a model of your own, ready to train", "minigrad new my_model", _new_arguments, _new
+)
+CHECK = Command("check that a model keeps its promises", "minigrad check path/to/my_model", _check_arguments, _check)

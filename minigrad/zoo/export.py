@@ -1,0 +1,111 @@
+"""A trained model as a folder to share: plain safetensors, what it takes to build the model again, and its tokenizer.
+
+model.safetensors   the weights under the names of `model.state_dict()`
+config.json         the model's name, its settings, and with which versions it was trained
+tokenizer.json      only where the model has a tokenizer
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+from pathlib import Path
+from typing import Any
+
+from .. import __version__
+from ..data import Tokenizer
+from ..saving import load as load_tensors
+from ..saving import save, write_atomically
+from ..train import RunError
+from ..train.checkpoint import sync_folder
+from .registry import blamed, find
+from .running import Loaded, config_of, load
+
+__all__ = ["FORMAT", "export", "is_exported", "load_exported"]
+
+FORMAT = "minigrad-model-1"
+WEIGHTS, CONFIG, TOKENIZER = "model.safetensors", "config.json", "tokenizer.json"
+LARGEST_JSON = 2**24  # bytes: what a stranger sent is not read without end
+
+
+def export(run: str | os.PathLike[str], folder: str | os.PathLike[str]) -> Path:
+    """Write the best model of a run, or of a checkpoint file, to a new folder, which appears whole or not at all."""
+    loaded = load(run)
+    target = Path(folder)
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise RunError(f"{os.fspath(folder)!r} is taken", "a folder that is new, or empty", fix="choose another")
+    try:
+        parent = target.absolute().parent
+        parent.mkdir(parents=True, exist_ok=True)
+        made = parent / f".{target.name}.{secrets.token_hex(4)}.tmp"
+        made.mkdir()
+        try:
+            _write(loaded, made)
+            if target.is_dir():
+                target.rmdir()  # it is empty; Windows would not replace it
+            os.replace(made, target)
+        except BaseException:
+            shutil.rmtree(made, ignore_errors=True)
+            raise
+        sync_folder(parent)
+    except OSError as error:
+        raise RunError(
+            f"{os.fspath(folder)!r} cannot be written: {error.strerror}", fix="see to the disk and its permissions"
+        ) from error
+    return target
+
+
+def _write(loaded: Loaded, folder: Path) -> None:
+    description = {"format": FORMAT, "minigrad": __version__, "step": loaded.step, **loaded.story}
+    description["data"] = None  # a path of this machine is nobody else's business
+    save(loaded.model.state_dict(), folder / WEIGHTS, {"format": FORMAT, "model": loaded.spec.name})
+    write_atomically(folder / CONFIG, (json.dumps(description, indent=2) + "\n").encode())
+    if loaded.tokenizer is not None:
+        write_atomically(folder / TOKENIZER, loaded.tokenizer.to_json().encode())
+
+
+def is_exported(folder: str | os.PathLike[str]) -> bool:
+    """Whether this is a folder that `export` wrote."""
+    return all((Path(folder) / name).is_file() for name in (WEIGHTS, CONFIG))
+
+
+def load_exported(folder: str | os.PathLike[str]) -> Loaded:
+    """The model of a folder that `export` wrote, ready to be used as one of `minigrad.zoo.load`."""
+    path = Path(folder)
+    description = _description(path / CONFIG)
+    spec = find(description["model"])
+    config = config_of(spec, description)
+    with blamed(spec, "building the model"):
+        model = spec.build(config)
+    model.load_state_dict(load_tensors(path / WEIGHTS))
+    model.eval()
+    text = path / TOKENIZER
+    tokenizer = Tokenizer.from_json(_text(text)) if text.is_file() else None
+    return Loaded(spec, config, model, tokenizer, description, description["step"], path)
+
+
+def _description(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(_text(path))
+        right = found["format"] == FORMAT and isinstance(found["config"], dict) and isinstance(found["step"], int)
+        right = right and isinstance(found["model"], str) and {"data", "seed"} <= found.keys()
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        right = False
+    if not right:
+        raise RunError(
+            f"{os.fspath(path)!r} was not written by `minigrad export`, or is damaged", fix="export the run again"
+        )
+    return dict(found)
+
+
+def _text(path: Path) -> str:
+    try:
+        with open(path, "rb") as file:
+            content = file.read(LARGEST_JSON + 1)
+        if len(content) > LARGEST_JSON:
+            raise RunError(f"{os.fspath(path)!r} is too large", f"at most {LARGEST_JSON:,} bytes")
+        return content.decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise RunError(f"{os.fspath(path)!r} cannot be read: {error}", fix="export the run again") from None

@@ -1,0 +1,394 @@
+"""What can be done with any model of the zoo: make it, train it, go on training it, load it and use it."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ..data.batching import Batch
+from ..engine.backend import is_array, seed_everything
+from ..engine.convert import tensor
+from ..engine.errors import ArgumentError, CheckpointError, MinigradError, nearest
+from ..engine.modes import enable_grad
+from ..engine.tensor import Tensor
+from ..train import Checkpoint, RunError, Trainer, TrainResult, find_checkpoint, read_checkpoint
+from ..train.gradients import checked_terms
+from ..train.run import holds_a_run
+from ..train.settings import as_sampler
+from ..train.steps import evaluate as mean_loss
+from ..train.steps import undisturbed
+from ..train.world import world
+from .registry import blamed, find, package_of
+from .settings import configure
+from .spec import Data, ModelSpec
+
+__all__ = ["Loaded", "create", "data_of", "load", "load_as", "newest_run", "resume", "train", "trainer_of"]
+
+# What a run directory says of the model in it, and of which type each is.
+_STORY: dict[str, Any] = {
+    "model": str,
+    "preset": (str, type(None)),
+    "config": dict,
+    "data": (str, type(None)),
+    "seed": int,
+    "device": str,
+    "max_steps": int,
+}
+
+
+def named(name: str) -> tuple[ModelSpec, str | None]:
+    """ "gpt:nano" -> the spec of gpt, and "nano"."""
+    model, _, preset = name.partition(":")
+    return find(model), preset or None
+
+
+def create(name: str, **overrides: Any) -> Any:
+    """A model that has not been trained: `create("gpt:nano", n_layer=2)`."""
+    spec, preset = named(name)
+    config = configure(spec, preset, overrides)
+    with blamed(spec, "building the model"):
+        return spec.build(config)
+
+
+def train(
+    name: str,
+    out: str | os.PathLike[str] | None = None,
+    *,
+    data: str | None = None,
+    seed: int = 0,
+    max_steps: int | None = None,
+    device: str = "cpu",
+    progress: bool = True,
+    **overrides: Any,
+) -> TrainResult:
+    """Train a model into a run directory: `train("xor", "runs/xor", seed=1, lr=0.1)`."""
+    spec, preset = named(name)
+    config = configure(spec, preset, overrides)
+    trainer = trainer_of(
+        spec, config, out, data=data, seed=seed, max_steps=max_steps, device=device, progress=progress, preset=preset
+    )
+    return _finished(trainer, spec)
+
+
+def resume(out: str | os.PathLike[str], *, max_steps: int | None = None, progress: bool = True) -> TrainResult:
+    """Go on with a run where it stopped."""
+    story = story_of(out)
+    spec = _spec_of(story, out)
+    trainer = trainer_of(
+        spec,
+        config_of(spec, story),
+        out,
+        data=story["data"],
+        seed=story["seed"],
+        max_steps=story["max_steps"] if max_steps is None else max_steps,
+        device=story["device"],
+        preset=story["preset"],
+        progress=progress,
+        again=True,
+    )
+    return _finished(trainer, spec)
+
+
+def _finished(trainer: Trainer, spec: ModelSpec) -> TrainResult:
+    out = trainer.out
+    saved = None if out is None else f"mend the plugin, and go on with: minigrad resume {os.fspath(out)}"
+    with blamed(spec, "training", saved):
+        result = trainer.train()
+    if spec.after is not None and out is not None and result.reason != "interrupted" and trainer.world.rank == 0:
+        with blamed(spec, "showing what it learned", f"nothing is lost: the trained model is in {os.fspath(out)!r}"):
+            shown = spec.after(load_as(spec, out), Path(out))
+        if shown:
+            trainer.progress.say(shown)
+    return result
+
+
+def trainer_of(
+    spec: ModelSpec,
+    config: Any,
+    out: str | os.PathLike[str] | None,
+    *,
+    data: str | None = None,
+    seed: int = 0,
+    max_steps: int | None = None,
+    device: str = "cpu",
+    preset: str | None = None,
+    progress: bool = True,
+    again: bool = False,
+) -> Trainer:
+    """A Trainer for a model of the zoo; with `again`, one that goes on with the run in `out`."""
+    if out is not None and not again:
+        _refuse_taken(out)
+    seed_everything(seed)
+    given = data_of(spec, config, data)
+    config = given.config if given.config is not None else config
+    seed_everything(seed)
+    with blamed(spec, "building the model"):
+        model = spec.build(config)
+        model = model if device == "cpu" else model.to(device)
+        optimizer = (spec.optimizer or adamw)(model, config)
+        steps = config.steps if max_steps is None else max_steps
+        planned = dataclasses.replace(config, steps=steps)  # a schedule ends where training ends
+        schedule = None if spec.schedule is None else spec.schedule(optimizer, planned)
+    story = {
+        "model": spec.name,
+        "package": package_of(spec),
+        "preset": preset,
+        "config": dataclasses.asdict(config),
+        "data": None if data is None else ",".join(os.path.abspath(part) for part in _paths(data)),
+        "seed": seed,
+        "device": device,
+    }
+    return (Trainer.resume if again else Trainer)(
+        model,
+        spec.loss if device == "cpu" else _with_batches_on(device, spec.loss),
+        given.train,
+        optimizer,
+        out=out,
+        schedule=schedule,
+        valid=given.valid,
+        tokenizer=given.tokenizer,
+        config=story,
+        seed=seed,
+        max_steps=steps,
+        clip_norm=config.clip or None,
+        valid_every=None if given.valid is None else config.valid_every,
+        metric=spec.metric,
+        maximize=spec.maximize,
+        progress=progress,
+    )
+
+
+def _with_batches_on(device: str, loss: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """The loss, given batches whose arrays are Tensors on the model's device."""
+
+    def placed(part: Any) -> Any:
+        if isinstance(part, Batch):
+            return part.to(device)
+        if isinstance(part, Mapping):
+            return {name: placed(value) for name, value in part.items()}
+        if isinstance(part, (tuple, list)):
+            return type(part)(placed(value) for value in part)
+        return tensor(part, device=device) if is_array(part) or isinstance(part, Tensor) else part
+
+    return functools.wraps(loss)(lambda model, batch: loss(model, placed(batch)))
+
+
+def adamw(model: Any, config: Any) -> Any:
+    """The optimiser of a model whose spec has none of its own."""
+    from ..optim import AdamW
+
+    return AdamW(model.parameters(), lr=config.lr, weight_decay=config.weight_decay)
+
+
+def _refuse_taken(out: str | os.PathLike[str]) -> None:
+    """A run is never overwritten, and that is said before time is spent on the data."""
+    ranks = world()
+    with ranks.bound():
+        if ranks.from_first(ranks.rank == 0 and holds_a_run(out)):
+            folder = os.fspath(out)
+            raise RunError(
+                f"{folder!r} already holds a run",
+                fix=f"go on with it: minigrad resume {folder}; or choose another --out",
+            )
+
+
+def _paths(data: str) -> list[str]:
+    """One path, or several with commas between them."""
+    return [data] if os.path.exists(data) else data.split(",")
+
+
+def data_of(spec: ModelSpec, config: Any, path: str | None) -> Data:
+    """The data of a model; what cannot be read is said with the path."""
+    for part in [] if path is None else _paths(path):
+        if not os.path.exists(part):
+            raise ArgumentError(
+                f"there is no {part!r} to learn from", "a file", repr(part), "check the path given by --data"
+            )
+    with blamed(spec, "making its data" if path is None else f"reading {path!r}"):
+        try:
+            given = spec.data(config, path)
+        except (OSError, UnicodeError) as error:
+            if path is None or isinstance(error, MinigradError):
+                raise
+            reason = getattr(error, "strerror", None) or "it is not text in UTF-8"
+            raise ArgumentError(f"{path!r} cannot be read: {reason}", fix="check the path given by --data") from error
+    if not isinstance(given, Data):
+        raise ArgumentError(
+            f"{spec.name}: its data function returned no Data", "minigrad.zoo.Data(train=…)", type(given).__name__
+        )
+    return given
+
+
+@dataclasses.dataclass(frozen=True)
+class Loaded:
+    """A trained model with all that belongs to it; the verbs of its spec are methods of it."""
+
+    spec: ModelSpec
+    config: Any
+    model: Any
+    tokenizer: Any
+    story: Mapping[str, Any]  # what was asked for when it was trained
+    step: int
+    path: Path
+
+    def predict(self, *inputs: str) -> list[Any]:
+        """The model's answers to inputs as they are given on the command line."""
+        if self.spec.predict is None:
+            raise ArgumentError(f"{self.spec.name} has nothing to predict", fix=f"it can {', '.join(self.verbs)}")
+        with undisturbed(self.model), blamed(self.spec, "predicting"):
+            return self.spec.predict(self, list(inputs))
+
+    def evaluate(self, data: str | None = None) -> dict[str, Any]:
+        """How good it is, in named numbers: as its spec judges, or its loss on the validation data."""
+        path = self.story["data"] if data is None else data
+        with undisturbed(self.model), blamed(self.spec, "evaluating"):
+            if self.spec.evaluate is not None:
+                return self.spec.evaluate(self, path)
+            seed_everything(self.story["seed"])
+            given = data_of(self.spec, self.config, path)
+            judge = given.train if given.valid is None else given.valid
+            judge = judge if callable(judge) else as_sampler("valid", judge, self.story["seed"])
+            metrics = () if callable(judge) else self._metrics(next(iter(judge)))
+            return mean_loss(self.model, self.spec.loss, judge, metrics)
+
+    def _metrics(self, batch: Any) -> list[str]:
+        """The terms of the loss that no parameter has a part in: they are shown, not added to it."""
+        with enable_grad():
+            terms = checked_terms(self.spec.loss(self.model, batch))
+        return [name for name, (amount, _) in terms.items() if not amount.requires_grad]
+
+    @property
+    def verbs(self) -> list[str]:
+        """What it can do besides: its own verbs."""
+        return ["evaluate", *(["predict"] if self.spec.predict is not None else []), *self.spec.verbs]
+
+    def __getattr__(self, name: str) -> Any:
+        verbs = vars(self)["spec"].verbs if "spec" in vars(self) else {}
+        if name in verbs:
+            return lambda *args, **options: self._do(name, *args, **options)
+        raise AttributeError(f"a loaded model has no {name!r}: {nearest(name, [*vars(self), *verbs])}")
+
+    def _do(self, verb: str, *args: Any, **options: Any) -> Any:
+        with blamed(self.spec, f"it was told to {verb}"):
+            return self.spec.verbs[verb](self, *args, **options)
+
+
+def load(run: str | os.PathLike[str], which: str = "best") -> Loaded:
+    """The model of a run directory, of one checkpoint file, or of an exported folder, ready to be used."""
+    from .export import is_exported, load_exported  # which is made of what is here
+
+    if is_exported(run):
+        return load_exported(run)
+    checkpoint = read_checkpoint(_best_or_latest(run, which))
+    return _loaded(_spec_of(_checked_story(checkpoint.state, run), run), checkpoint, run)
+
+
+def load_as(spec: ModelSpec, run: str | os.PathLike[str], which: str = "best") -> Loaded:
+    """As `load`, of a spec that need not be installed."""
+    return _loaded(spec, read_checkpoint(_best_or_latest(run, which)), run)
+
+
+def _loaded(spec: ModelSpec, checkpoint: Checkpoint, run: str | os.PathLike[str]) -> Loaded:
+    story = _checked_story(checkpoint.state, run)
+    config = config_of(spec, story)
+    with blamed(spec, "building the model"):
+        model = spec.build(config)
+    try:
+        model.load_state_dict(checkpoint.model)
+    except MinigradError as error:
+        raise _other_version(spec, story, error) from error
+    model.eval()
+    step = int(checkpoint.state.get("step", 0))
+    return Loaded(spec, config, model, checkpoint.tokenizer, story, step, Path(run))
+
+
+def _spec_of(story: Mapping[str, Any], run: str | os.PathLike[str]) -> ModelSpec:
+    """The spec of the model that a run is of."""
+    try:
+        return find(story["model"])
+    except ArgumentError as error:
+        package = story.get("package", "the package that it came with")
+        raise ArgumentError(
+            f"{str(error).splitlines()[0]}, which {os.fspath(run)!r} was trained with", fix=f"install {package}"
+        ) from None
+
+
+def _best_or_latest(run: str | os.PathLike[str], which: str) -> Path:
+    """A run without validation has no best checkpoint; its latest is as good."""
+    try:
+        return find_checkpoint(run, which)
+    except MinigradError:
+        return find_checkpoint(run, "latest")
+
+
+def config_of(spec: ModelSpec, story: Mapping[str, Any]) -> Any:
+    """The config that a run was trained with; one of another version is refused with what differs."""
+    try:
+        return configure(spec, None, story["config"])
+    except ArgumentError as error:
+        raise _other_version(spec, story, error) from error
+
+
+def _other_version(spec: ModelSpec, story: Mapping[str, Any], error: MinigradError) -> RunError:
+    trained, now = story.get("package"), package_of(spec)
+    versions = "" if trained in (None, now) else f", with {trained} (installed is {now})"
+    problem, *rest = (line.strip() for line in str(error).splitlines())
+    return RunError(
+        f"this run was trained by another version of {spec.name!r}{versions}: {problem}",
+        got="; ".join(rest) or None,
+        fix="install the version that it was trained with, or train anew",
+    )
+
+
+def story_of(out: str | os.PathLike[str]) -> dict[str, Any]:
+    """What was asked for when a run began: from its latest checkpoint, or from config.json if there is none yet."""
+    try:
+        state = read_checkpoint(find_checkpoint(out, "latest")).state
+    except CheckpointError:
+        if not (Path(out) / "config.json").is_file():
+            raise
+        return _first_story(out)
+    return _checked_story(state, out)
+
+
+def _first_story(out: str | os.PathLike[str]) -> dict[str, Any]:
+    path = Path(out) / "config.json"
+    try:
+        return _checked_story(json.loads(path.read_text(encoding="utf-8")), out)
+    except (OSError, ValueError, RecursionError) as error:
+        raise RunError(f"{os.fspath(path)!r} cannot be read", fix="train anew into another directory") from error
+
+
+def _checked_story(state: Any, out: str | os.PathLike[str]) -> dict[str, Any]:
+    """The story from a checkpoint's state or from config.json, with the number of steps that was last asked for."""
+    parts = [state.get(name) if isinstance(state, dict) else None for name in ("config", "training")]
+    story, training = (dict(part) if isinstance(part, dict) else {} for part in parts)
+    story |= {name: training[name] for name in ("max_steps",) if name in training}
+    if not all(key in story and isinstance(story[key], _STORY[key]) for key in _STORY):
+        raise RunError(
+            f"{os.fspath(out)!r} was not trained by `minigrad train`",
+            fix="load it with minigrad.train.load_model, or train a model of the zoo",
+        )
+    return story
+
+
+def newest_run(task: str | None = None, root: str | os.PathLike[str] = "runs") -> Path:
+    """The run directory under `root` that was trained last, of models of one task if it is given."""
+    folders = [path.parent for path in Path(root).glob("*/config.json")]
+    for folder in sorted(folders, key=_last_trained, reverse=True):
+        try:
+            if task is None or find(_first_story(folder)["model"]).task == task:
+                return folder
+        except MinigradError:
+            continue
+    wanted = "run" if task is None else f"run of a model for {task}"
+    raise RunError(f"there is no {wanted} in {os.fspath(root)!r}", fix="train one: minigrad train NAME --out runs/NAME")
+
+
+def _last_trained(folder: Path) -> float:
+    return max(path.stat().st_mtime for name in ("latest", "config.json") if (path := folder / name).is_file())

@@ -1,0 +1,118 @@
+"""The contract of a model that can be plugged in: one `ModelSpec`, from which every verb follows.
+
+A plugin is a package with a line in its setup.cfg,
+
+    [options.entry_points]
+    minigrad.models =
+        mine = my_package:spec
+
+and a `spec` that says how to make the data, the model and the loss. It is imported for every `minigrad list`, so what
+only `build`, `data` and the others need is imported inside of them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ..engine.errors import ArgumentError, nearest
+
+__all__ = ["Config", "Data", "ModelSpec", "option"]
+
+# What `train(…)` takes besides settings, and what a loaded model has besides verbs.
+_TAKEN = {"name", "out", "data", "seed", "max_steps", "device", "progress"}
+_LOADED = {"spec", "config", "model", "tokenizer", "story", "step", "path", "verbs", "predict", "evaluate"}
+
+
+def option(default: Any, help: str, choices: Sequence[Any] = ()) -> Any:
+    """A field of a config, with the line that `--help` shows for it, and what it may be."""
+    return dataclasses.field(default=default, metadata={"help": help, "choices": tuple(choices)})
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """How a model is trained; a plugin's own config extends it by what the model needs, and may change defaults."""
+
+    steps: int = option(1000, "how many steps to train")
+    batch: int = option(32, "how many examples in a batch")
+    lr: float = option(1e-2, "learning rate")
+    weight_decay: float = option(0.0, "how much weights shrink, times the learning rate")
+    clip: float = option(1.0, "greatest norm of the gradient; 0 for any")
+    valid_every: int = option(100, "steps between validations")
+
+
+@dataclasses.dataclass(frozen=True)
+class Data:
+    """What a model learns from: a sampler (or a list of batches), what it is judged by, and the tokenizer of its text.
+
+    `valid` is a sampler, or a function of the model that returns named numbers, one of them "loss". `config` is the
+    config again, with what only the data could tell, such as the size of the vocabulary.
+    """
+
+    train: Any
+    valid: Any = None
+    config: Any = None
+    tokenizer: Any = None
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelSpec:
+    """A model as the zoo knows it.
+
+    `data(config, path)` reads the file or folder that the user named, or makes its own data if `path` is None;
+    `build(config)` makes the model; `loss(model, batch)` returns terms, `{"loss": (sum, units)}`; `example(config)` is a
+    tiny batch for checks. `predict(loaded, inputs)` answers a list of strings from the command line with one printable,
+    JSON-able answer each. `evaluate(loaded, path)` returns named numbers. `optimizer(model, config)` and
+    `schedule(optimizer, config)` replace AdamW and a constant rate. `verbs` become methods of what `load` returns:
+    each takes the loaded model first. `after(loaded, folder)` runs when training ends, to show or draw what was learned,
+    and returns text. `tiny` is a preset for quick checks, and `example_inputs` are strings that `predict` answers.
+    """
+
+    name: str
+    task: str
+    summary: str
+    config: type
+    data: Callable[[Any, str | None], Data]
+    build: Callable[[Any], Any]
+    loss: Callable[[Any, Any], Any]
+    example: Callable[[Any], Any]
+    predict: Callable[[Any, list[str]], list[Any]] | None = None
+    evaluate: Callable[[Any, str | None], dict[str, Any]] | None = None
+    optimizer: Callable[[Any, Any], Any] | None = None
+    schedule: Callable[[Any, Any], Any] | None = None
+    presets: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
+    tiny: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    verbs: Mapping[str, Callable[..., Any]] = dataclasses.field(default_factory=dict)
+    after: Callable[[Any, Any], str] | None = None
+    metric: str = "loss"  # which number of a validation says what is best
+    maximize: bool = False
+    example_inputs: Sequence[str] = ()
+    estimates_gradients: str = ""  # why gradients are not the derivatives of the loss, if so: rounding, sampling, …
+
+    def __post_init__(self) -> None:
+        if not self.name.replace("-", "_").isidentifier() or ":" in self.name:
+            raise ArgumentError("ModelSpec: this cannot be a name", "letters, digits, - and _", repr(self.name))
+        if not (dataclasses.is_dataclass(self.config) and issubclass(self.config, Config)):
+            raise ArgumentError(
+                f"ModelSpec {self.name!r}: its config cannot be used",
+                "a dataclass that extends minigrad.zoo.Config",
+                repr(self.config),
+            )
+        fields = {field.name for field in dataclasses.fields(self.config)}
+        self._refuse("a setting", fields & _TAKEN)
+        self._refuse("a verb", _LOADED.intersection(self.verbs))
+        self._refuse("a preset", {"default"}.intersection(self.presets))
+        for name, given in {**self.presets, "tiny": self.tiny}.items():
+            for unknown in sorted(given.keys() - fields):
+                raise ArgumentError(
+                    f"ModelSpec {self.name!r}: preset {name!r} has a setting {unknown!r}, which the config has not",
+                    fix=nearest(unknown, sorted(fields)),
+                )
+
+    def _refuse(self, what: str, names: set[str]) -> None:
+        for name in sorted(names):
+            raise ArgumentError(
+                f"ModelSpec {self.name!r}: {what} cannot be called {name!r}, which means something else",
+                fix="choose another name",
+            )

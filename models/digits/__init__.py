@@ -1,0 +1,157 @@
+"""Digits: a small convolutional network reads digits that are drawn at random, and a linear one shows what that is worth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from minigrad.zoo import Config, Data, ModelSpec, option
+
+
+@dataclass(frozen=True)
+class ImageConfig(Config):
+    """What every model that reads these images needs to know about them."""
+
+    images: int = option(10_000, "how many images to learn from")
+    held_out: int = option(2000, "how many others to validate with, and again as many to test with")
+    images_seed: int = option(0, "of the random numbers that the images are drawn with")
+
+
+@dataclass(frozen=True)
+class DigitsConfig(ImageConfig):
+    """Two convolutions with pooling, or a linear softmax."""
+
+    net: str = option("conv", "which network", choices=("conv", "linear"))
+    channels: int = option(8, "of the first convolution; the second has twice as many")
+    hidden: int = option(64, "units between the convolutions and the ten digits")
+    steps: int = option(800, "how many steps to train")
+    batch: int = option(64, "how many images in a batch")
+    lr: float = option(3e-3, "learning rate at the start; it falls to 0 in half a cosine")
+    weight_decay: float = option(0.01, "how much weights shrink, times the learning rate")
+    valid_every: int = option(200, "steps between validations")
+
+
+def data(config: ImageConfig, path: str | None) -> Data:
+    """Images to learn from, and others to validate with."""
+    from minigrad.engine.errors import ArgumentError
+    from minigrad.train import ArrayBatches
+
+    from .images import images
+
+    if path is not None:
+        raise ArgumentError(
+            "the digits are drawn, not read from a file", "no --data", repr(path), "have a drawing read with predict"
+        )
+    train = images(config.images, config.images_seed, "train")
+    valid = images(config.held_out, config.images_seed, "valid")
+    return Data(ArrayBatches(train, config.batch), ArrayBatches(valid, 500, shuffle=False))
+
+
+def build(config: DigitsConfig) -> Any:
+    from .model import Net, Softmax
+
+    return Softmax() if config.net == "linear" else Net(config.channels, config.hidden)
+
+
+def loss(model: Any, batch: Any) -> dict[str, Any]:
+    """The cross-entropy, and how many images are read rightly."""
+    import minigrad as mg
+    from minigrad.nn import functional as F
+
+    where = next(model.parameters()).device
+    images, labels = (mg.tensor(part, device=where) for part in batch)
+    logits = model(images)  # (N, 10)
+    right = int((logits.argmax(axis=1) == labels).sum())
+    return {
+        "loss": (F.cross_entropy(logits, labels, reduction="sum"), len(labels)),
+        "accuracy": (right, len(labels)),
+    }
+
+
+def example(config: ImageConfig) -> Any:
+    from .images import images
+
+    return images(10, config.images_seed, "train")
+
+
+def schedule(optimizer: Any, config: ImageConfig) -> Any:
+    from minigrad.optim import Cosine
+
+    return Cosine(optimizer, config.steps)
+
+
+def predict(loaded: Any, inputs: list[str]) -> list[Any]:
+    """What digit a text drawing shows, or one drawn anew for "3" or "3:17", how surely, and what else it might be."""
+    import minigrad as mg
+
+    from .images import as_text, from_words
+
+    answers = []
+    for text in inputs:
+        image = from_words(text)
+        with mg.no_grad():
+            chances = loaded.model(mg.tensor(image[None])).softmax(axis=1).numpy()[0]
+        first, second = (int(digit) for digit in chances.argsort()[::-1][:2])
+        answers.append(
+            {
+                "input": text,
+                "digit": first,
+                "probability": round(float(chances[first]), 4),
+                "or": second,
+                "or_probability": round(float(chances[second]), 4),
+                "drawing": f"\n{as_text(image)}",
+            }
+        )
+    return answers
+
+
+def evaluate(loaded: Any, path: str | None) -> dict[str, Any]:
+    """The accuracy on test images, which neither training nor the choice of the best step has seen."""
+    from .images import images
+    from .model import accuracy, confusions
+
+    config = loaded.config
+    return {
+        "accuracy": accuracy(confusions(loaded.model, *images(config.held_out, config.images_seed, "test"))),
+        "images": config.held_out,
+    }
+
+
+def after(loaded: Any, folder: Any) -> str:
+    """The accuracy on test images beside that of a linear softmax trained alike, and what is taken for what."""
+    from minigrad.zoo.running import trainer_of
+
+    from .images import images
+    from .model import accuracy, as_table, confusions
+
+    config, story = loaded.config, loaded.story
+    test = images(config.held_out, config.images_seed, "test")
+    counts = confusions(loaded.model, *test)
+    lines = [f"accuracy on {config.held_out} test images: {accuracy(counts):.2%}"]
+    if config.net != "linear":
+        options = {name: story[name] for name in ("seed", "max_steps", "device")}
+        plain = trainer_of(spec, replace(config, net="linear"), None, progress=False, **options)
+        plain.train()
+        linear = accuracy(confusions(plain.model, *test))
+        margin = 100 * (accuracy(counts) - linear)
+        lines.append(f"a linear softmax, trained alike:  {linear:.2%} (the convolutions are worth {margin:.1f} points)")
+    return "\n".join([*lines, "", as_table(counts)])
+
+
+spec = ModelSpec(
+    name="digits",
+    task="classification",
+    summary="a small convolutional network that reads drawn digits",
+    config=DigitsConfig,
+    data=data,
+    build=build,
+    loss=loss,
+    example=example,
+    predict=predict,
+    evaluate=evaluate,
+    schedule=schedule,
+    presets={"linear": {"net": "linear"}, "wide": {"channels": 16, "hidden": 128}},
+    tiny={"channels": 2, "hidden": 8, "images": 200, "held_out": 100},
+    after=after,
+    example_inputs=("3", "7:1"),
+)
