@@ -168,7 +168,10 @@ def recorded_call(name):
 def saved_tensors(name, arguments, results):
     """The Tensors whose memory the op keeps for its backward, by the name that its rules use."""
     op, found = OPS[name], []
-    for saved in node_of(results).plan.names:
+    node = node_of(results)
+    for saved, kept in zip(node.plan.names, node.saved):
+        if kept is None:
+            continue  # a kernel that computes it again
         if saved == "out":
             found += [("out", r) for r in results]
         elif saved in op.signature.inputs:
