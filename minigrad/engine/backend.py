@@ -176,7 +176,7 @@ def backend_named(device: str) -> Backend:
             f"unknown device {device!r}",
             "'cpu', 'cuda' or 'cuda:1'",
             repr(device),
-            "'cuda'" if kind == "gpu" else nearest(kind, ["cpu", "cuda"]),
+            "use 'cuda'" if kind == "gpu" else nearest(kind, ["cpu", "cuda"]),
         )
     backend = _by_name.get(kind) or _load_cuda()
     if index and int(index) >= backend.count():
