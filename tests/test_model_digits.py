@@ -143,11 +143,6 @@ def test_what_is_no_drawing_is_said(content, words, tmp_path):
         drawing.from_words(str(page))
 
 
-def test_data_of_the_users_own_is_refused(tmp_path):
-    with pytest.raises(ArgumentError, match="drawn, not read"):
-        digits.data(digits.DigitsConfig(), str(tmp_path))
-
-
 def test_confusions_count_each_image_once():
     class Fixed(nn.Linear):
         def forward(self, input):

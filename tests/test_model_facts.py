@@ -162,9 +162,3 @@ def test_the_end_of_training_shows_gates_memory_and_what_is_right(run):
     assert f"{found['and_gates']} of 10 facts have a neuron" in shown
     assert all(name in shown for name in FACTS) and "-> basketball" in shown.replace("  ", " ")
     assert run.gates() == gates(run.model) and run.memory() == memory(run.model)
-
-
-def test_data_of_ones_own_is_refused_and_not_passed_over(tmp_path):
-    (tmp_path / "mine.txt").write_text("Michael Jordan, basketball\n")
-    with pytest.raises(ArgumentError, match="its own ten facts(.|\n)*leave out --data"):
-        zoo.train("facts", tmp_path / "run", data=str(tmp_path / "mine.txt"), progress=False)

@@ -85,9 +85,3 @@ def test_a_place_gets_a_value_and_what_is_no_number_an_explanation(run):
     for wrong in ("one", "", "inf", "nan", "1e39"):
         with pytest.raises(ArgumentError, match='is not a place(.|\n)*"1.5"'):
             run.predict(wrong)
-
-
-def test_data_of_ones_own_is_refused_and_not_passed_over(tmp_path):
-    (tmp_path / "mine.csv").write_text("1,0\n")
-    with pytest.raises(ArgumentError, match="points of sin(.|\n)*leave out --data"):
-        zoo.train("regression", tmp_path / "run", data=str(tmp_path / "mine.csv"), progress=False)

@@ -83,9 +83,3 @@ def test_predictions_follow_the_model_and_strange_rows_are_refused(run):
     for wrong in ("1", "1 0 1", "one zero", "nan 0", "0 nan", "0 -inf", "1e39 0", ""):
         with pytest.raises(ArgumentError, match='is not a row of XOR(.|\n)*"1 0"'):
             run.predict(wrong)
-
-
-def test_data_of_ones_own_is_refused_and_not_passed_over(tmp_path):
-    (tmp_path / "mine.csv").write_text("1,0,1\n")
-    with pytest.raises(ArgumentError, match="its own four rows(.|\n)*leave out --data"):
-        zoo.train("xor", tmp_path / "run", data=str(tmp_path / "mine.csv"), progress=False)

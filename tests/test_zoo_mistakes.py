@@ -11,7 +11,7 @@ import minigrad as mg
 from minigrad import zoo
 from minigrad.engine.errors import ArgumentError, MinigradError
 from minigrad.train import RunError
-from minigrad.zoo import running
+from minigrad.zoo.reading import data_of
 from minigrad.zoo.settings import configure, parse_overrides
 
 __all__ = ["installed"]  # a fixture
@@ -228,6 +228,31 @@ def test_data_that_is_not_there_is_said_before_anything_begins(installed, tmp_pa
     assert not (tmp_path / "run").exists()
 
 
+OWN_DATA = ["bitmlp", "digits", "facts", "regression", "superposition", "xor"]
+
+
+@pytest.mark.parametrize("name", OWN_DATA)
+def test_data_for_a_model_that_makes_its_own_is_refused_and_not_passed_over(tmp_path, name):
+    (tmp_path / "mine.csv").write_text("1,0,1\n")
+    with pytest.raises(ArgumentError, match=f"{name} makes its own data(.|\n)*leave out --data"):
+        zoo.train(name, tmp_path / "run", data=str(tmp_path / "mine.csv"), progress=False)
+    assert not (tmp_path / "run").exists()
+
+
+def test_data_to_judge_by_is_refused_as_data_to_learn_from_is(installed, tmp_path):
+    zoo.train("line", tmp_path / "run", progress=False)
+    (tmp_path / "mine.csv").write_text("1,0,1\n")
+
+    def refused(data, words, **changes):
+        installed[:] = [Point("line", dataclasses.replace(SPEC, evaluate=lambda loaded, path: {"seen": 1}, **changes))]
+        with pytest.raises(ArgumentError, match=words):
+            zoo.load(tmp_path / "run").evaluate(str(data))
+
+    refused(tmp_path / "mine.csv", "line makes its own data", takes_data=False)
+    refused(tmp_path / "nowhere.csv", "there is no '.*nowhere.csv'")
+    assert zoo.load(tmp_path / "run").evaluate(str(tmp_path / "mine.csv")) == {"seen": 1}
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [(b"\xff\xfe\x00", "cannot be read: it is not text"), (b"no numbers", "failed while reading '.*': ValueError")],
@@ -263,4 +288,4 @@ def test_a_spec_that_cannot_work_is_refused_at_once():
     with pytest.raises(MinigradError, match="a setting cannot be called 'seed'"):
         dataclasses.replace(SPEC, config=taken)
     with pytest.raises(ArgumentError, match="returned no Data"):
-        running.data_of(dataclasses.replace(SPEC, data=lambda config, path: None), LineConfig(), None)
+        data_of(dataclasses.replace(SPEC, data=lambda config, path: None), LineConfig(), None)

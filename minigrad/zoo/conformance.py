@@ -28,7 +28,8 @@ from ..train.settings import as_sampler
 from ..train.steps import Stepper, undisturbed
 from .importing import import_lightly
 from .probing import Call, Failed, NotApplicable, first_call, in_float64, step_by_step, unlike_rows
-from .running import Loaded, adamw, data_of, load_as, trainer_of
+from .reading import data_of
+from .running import Loaded, adamw, load_as, trainer_of
 from .settings import configure
 from .spec import ModelSpec
 

@@ -23,11 +23,12 @@ from ..train.settings import as_sampler
 from ..train.steps import evaluate as mean_loss
 from ..train.steps import undisturbed
 from ..train.world import world
+from .reading import check_paths, data_of, paths_of
 from .registry import blamed, find, package_of
 from .settings import configure
-from .spec import Data, ModelSpec
+from .spec import ModelSpec
 
-__all__ = ["Loaded", "create", "data_of", "load", "load_as", "newest_run", "resume", "train", "trainer_of"]
+__all__ = ["Loaded", "create", "load", "load_as", "newest_run", "resume", "train", "trainer_of"]
 
 # What a run directory says of the model in it, and of which type each is.
 _STORY: dict[str, Any] = {
@@ -139,7 +140,7 @@ def trainer_of(
         "package": package_of(spec),
         "preset": preset,
         "config": dataclasses.asdict(config),
-        "data": None if data is None else ",".join(os.path.abspath(part) for part in _paths(data)),
+        "data": None if data is None else ",".join(os.path.abspath(part) for part in paths_of(data)),
         "seed": seed,
         "device": device,
     }
@@ -197,33 +198,6 @@ def _refuse_taken(out: str | os.PathLike[str]) -> None:
             )
 
 
-def _paths(data: str) -> list[str]:
-    """One path, or several with commas between them."""
-    return [data] if os.path.exists(data) else data.split(",")
-
-
-def data_of(spec: ModelSpec, config: Any, path: str | None) -> Data:
-    """The data of a model; what cannot be read is said with the path."""
-    for part in [] if path is None else _paths(path):
-        if not os.path.exists(part):
-            raise ArgumentError(
-                f"there is no {part!r} to learn from", "a file", repr(part), "check the path given by --data"
-            )
-    with blamed(spec, "making its data" if path is None else f"reading {path!r}"):
-        try:
-            given = spec.data(config, path)
-        except (OSError, UnicodeError) as error:
-            if path is None or isinstance(error, MinigradError):
-                raise
-            reason = getattr(error, "strerror", None) or "it is not text in UTF-8"
-            raise ArgumentError(f"{path!r} cannot be read: {reason}", fix="check the path given by --data") from error
-    if not isinstance(given, Data):
-        raise ArgumentError(
-            f"{spec.name}: its data function returned no Data", "minigrad.zoo.Data(train=…)", type(given).__name__
-        )
-    return given
-
-
 @dataclasses.dataclass(frozen=True)
 class Loaded:
     """A trained model with all that belongs to it; the verbs of its spec are methods of it."""
@@ -245,6 +219,7 @@ class Loaded:
 
     def evaluate(self, data: str | None = None) -> dict[str, Any]:
         """How good it is, in named numbers: as its spec judges, or its loss on the validation data."""
+        check_paths(self.spec, data)
         path = self.story["data"] if data is None else data
         with undisturbed(self.model), blamed(self.spec, "evaluating"):
             if self.spec.evaluate is not None:

@@ -60,7 +60,8 @@ class Data:
 class ModelSpec:
     """A model as the zoo knows it.
 
-    `data(config, path)` reads the file or folder that the user named, or makes its own data if `path` is None;
+    `data(config, path)` reads the file or folder that the user named, or makes its own data if `path` is None, as it
+    always is where `takes_data` is False: then `--data` is refused;
     `build(config)` makes the model; `loss(model, batch)` returns terms, `{"loss": (sum, units)}`; `example(config)` is a
     tiny batch for checks. `predict(loaded, inputs)` answers a list of strings from the command line with one printable,
     JSON-able answer each. `evaluate(loaded, path)` returns named numbers. `optimizer(model, config)` and
@@ -88,6 +89,7 @@ class ModelSpec:
     metric: str = "loss"  # which number of a validation says what is best
     maximize: bool = False
     example_inputs: Sequence[str] = ()
+    takes_data: bool = True
     estimates_gradients: str = ""  # why gradients are not the derivatives of the loss, if so: rounding, sampling, …
 
     def __post_init__(self) -> None:

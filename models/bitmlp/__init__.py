@@ -104,6 +104,7 @@ spec = ModelSpec(
     build=build,
     loss=loss,
     example=example,
+    takes_data=False,
     predict=predict,
     evaluate=evaluate,
     schedule=schedule,

@@ -33,15 +33,10 @@ class DigitsConfig(ImageConfig):
 
 def data(config: ImageConfig, path: str | None) -> Data:
     """Images to learn from, and others to validate with."""
-    from minigrad.engine.errors import ArgumentError
     from minigrad.train import ArrayBatches
 
     from .images import images
 
-    if path is not None:
-        raise ArgumentError(
-            "the digits are drawn, not read from a file", "no --data", repr(path), "have a drawing read with predict"
-        )
     train = images(config.images, config.images_seed, "train")
     valid = images(config.held_out, config.images_seed, "valid")
     return Data(ArrayBatches(train, config.batch), ArrayBatches(valid, 500, shuffle=False))
@@ -147,6 +142,7 @@ spec = ModelSpec(
     build=build,
     loss=loss,
     example=example,
+    takes_data=False,
     predict=predict,
     evaluate=evaluate,
     schedule=schedule,

@@ -22,13 +22,10 @@ class RegressionConfig(Config):
 
 def data(config: RegressionConfig, path: str | None) -> Data:
     """A hundred points of sin(x), judged between them."""
-    from minigrad.engine.errors import ArgumentError
     from minigrad.train import ArrayBatches
 
     from .model import between, points
 
-    if path is not None:
-        raise ArgumentError("regression learns from points of sin(x)", "no data", repr(path), "leave out --data")
     return Data(ArrayBatches(points(), config.batch), ArrayBatches(between(), len(between()[0]), shuffle=False))
 
 
@@ -131,6 +128,7 @@ spec = ModelSpec(
     build=build,
     loss=loss,
     example=example,
+    takes_data=False,
     predict=predict,
     example_inputs=("1.5", "-3"),
     evaluate=evaluate,

@@ -168,6 +168,7 @@ spec = ModelSpec(
     build=build,
     loss=loss,
     example=example,
+    takes_data=False,
     example_inputs=("0", "0 1=0.5"),
     predict=predict,
     evaluate=evaluate,
