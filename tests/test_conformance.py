@@ -74,6 +74,14 @@ def test_a_strangers_transformer_passes_all_lines_without_exception():
     assert {name: verdict.detail for name, verdict in found.items() if not verdict.ok} == {}
 
 
+@pytest.mark.parametrize("name", ["bitmlp", "digits", "facts", "regression", "superposition", "word2vec", "xor"])
+def test_the_models_that_come_with_minigrad_fail_no_line(name):
+    found = verdicts(zoo.find(name))
+    assert {name: verdict.detail for name, verdict in found.items() if verdict.ok is False} == {}
+    assert found["predicts"].ok and found["saves, loads, resumes"].ok and found["overfits one batch"].ok
+    assert found["gradients"].ok or "estimates" in found["gradients"].detail
+
+
 def test_checking_leaves_random_numbers_and_the_working_directory_alone(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     mg.manual_seed(5)

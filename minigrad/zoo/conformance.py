@@ -111,15 +111,15 @@ class Subject:
         model = self.model("float64").eval()
         return model, first_call(model, self.spec.loss, in_float64(self.example))
 
-    def trainer(self, name: str, steps: int, again: bool = False) -> Trainer:
-        """A trainer of the tiny model in a directory of its own."""
-        out, device = self.folder / name, self.device
-        return trainer_of(self.spec, self.asked, out, max_steps=steps, device=device, progress=False, again=again)
+    def trainer(self, name: str, again: bool = False) -> Trainer:
+        """A trainer of the tiny model for a few steps, in a directory of its own."""
+        out, steps = self.folder / name, BEFORE + AFTER
+        return trainer_of(self.spec, self.asked, out, max_steps=steps, device=self.device, progress=False, again=again)
 
     @cached_property
     def trained(self) -> tuple[Trainer, Loaded]:
         """A run of a few steps, in memory and loaded from its directory."""
-        trainer = self.trainer("whole", BEFORE + AFTER)
+        trainer = self.trainer("whole")
         trainer.train()
         return trainer, load_as(self.spec, self.folder / "whole", "latest")
 
@@ -289,8 +289,10 @@ def _overfits(subject: Subject) -> str:
 def _resumes(subject: Subject) -> str:
     """Stopped and resumed is bit for bit what was not stopped, and what is loaded computes the same."""
     whole, loaded = subject.trained
-    subject.trainer("parts", BEFORE).train()
-    subject.trainer("parts", BEFORE + AFTER, again=True).train()
+    begun = subject.trainer("parts")  # for as many steps, by which a schedule may go
+    begun.on("step", lambda trainer, info: trainer.stop() if info["step"] == BEFORE else None)
+    begun.train()
+    subject.trainer("parts", again=True).train()
     first, second = (read_checkpoint(find_checkpoint(subject.folder / name)) for name in ("whole", "parts"))
     if name := _unequal(first.tensors, second.tensors):
         raise Failed(
