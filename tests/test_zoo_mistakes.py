@@ -11,6 +11,7 @@ import minigrad as mg
 from minigrad import zoo
 from minigrad.engine.errors import ArgumentError, MinigradError
 from minigrad.train import RunError
+from minigrad.zoo.export import export
 from minigrad.zoo.reading import data_of
 from minigrad.zoo.settings import configure, parse_overrides
 
@@ -159,21 +160,24 @@ def test_a_run_of_another_program_or_version_is_refused(installed, tmp_path, mon
     with pytest.raises(RunError, match="not trained by `minigrad train`"):
         zoo.load(tmp_path / "own")
     zoo.train("line", tmp_path / "run", progress=False)
+    export(tmp_path / "run", tmp_path / "shared")
     shorter = dataclasses.make_dataclass(
         "Shorter", [("other", int, zoo.option(1, "x"))], bases=(zoo.Config,), frozen=True
     )
     installed[:] = [Point("line", dataclasses.replace(SPEC, config=shorter, presets={}))]
-    with pytest.raises(RunError, match="another version of 'line'(.|\n)*width"):
-        zoo.load(tmp_path / "run")
+    for place in ("run", "shared"):
+        with pytest.raises(RunError, match="another version of 'line'(.|\n)*width"):
+            zoo.load(tmp_path / place)
     installed[:] = [Point("line", dataclasses.replace(SPEC, build=lambda config: mg.nn.Linear(9, 1)), version="2.0")]
-    with pytest.raises(RunError, match="'line', with somebody's 1.0 .installed is somebody's 2.0.(.|\n)*weight"):
-        zoo.load(tmp_path / "run")
+    for place in ("run", "shared"):
+        with pytest.raises(RunError, match="'line', with somebody's 1.0 .installed is somebody's 2.0.(.|\n)*weight"):
+            zoo.load(tmp_path / place)
     with pytest.raises(MinigradError, match="does not fit"):
         zoo.resume(tmp_path / "run", progress=False)
     installed.clear()
-    for use in (zoo.load, zoo.resume):
+    for use, place in ((zoo.load, "run"), (zoo.resume, "run"), (zoo.load, "shared")):
         with pytest.raises(ArgumentError, match="no model 'line'(.|\n)*install somebody's 1.0"):
-            use(tmp_path / "run")
+            use(tmp_path / place)
 
 
 def test_a_directory_that_holds_a_run_is_refused_before_the_data_is_made_and_stays_as_it_was(installed, tmp_path):

@@ -20,8 +20,7 @@ from ..saving import load as load_tensors
 from ..saving import save, write_atomically
 from ..train import RunError
 from ..train.checkpoint import sync_folder
-from .registry import blamed, find
-from .running import Loaded, config_of, load
+from .running import Loaded, assembled, is_story, load, spec_of
 
 __all__ = ["FORMAT", "export", "is_exported", "load_exported"]
 
@@ -75,22 +74,16 @@ def load_exported(folder: str | os.PathLike[str]) -> Loaded:
     """The model of a folder that `export` wrote, ready to be used as one of `minigrad.zoo.load`."""
     path = Path(folder)
     description = _description(path / CONFIG)
-    spec = find(description["model"])
-    config = config_of(spec, description)
-    with blamed(spec, "building the model"):
-        model = spec.build(config)
-    model.load_state_dict(load_tensors(path / WEIGHTS))
-    model.eval()
     text = path / TOKENIZER
     tokenizer = Tokenizer.from_json(_text(text)) if text.is_file() else None
-    return Loaded(spec, config, model, tokenizer, description, description["step"], path)
+    weights, step = load_tensors(path / WEIGHTS), description["step"]
+    return assembled(spec_of(description, path), description, weights, tokenizer, step, path)
 
 
 def _description(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(_text(path))
-        right = found["format"] == FORMAT and isinstance(found["config"], dict) and isinstance(found["step"], int)
-        right = right and isinstance(found["model"], str) and {"data", "seed"} <= found.keys()
+        right = found["format"] == FORMAT and isinstance(found["step"], int) and is_story(found)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         right = False
     if not right:

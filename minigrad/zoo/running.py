@@ -79,7 +79,7 @@ def train(
 def resume(out: str | os.PathLike[str], *, max_steps: int | None = None, progress: bool = True) -> TrainResult:
     """Go on with a run where it stopped."""
     story = story_of(out)
-    spec = _spec_of(story, out)
+    spec = spec_of(story, out)
     trainer = trainer_of(
         spec,
         config_of(spec, story),
@@ -260,7 +260,7 @@ def load(run: str | os.PathLike[str], which: str = "best") -> Loaded:
     if is_exported(run):
         return load_exported(run)
     checkpoint = read_checkpoint(_best_or_latest(run, which))
-    return _loaded(_spec_of(_checked_story(checkpoint.state, run), run), checkpoint, run)
+    return _loaded(spec_of(_checked_story(checkpoint.state, run), run), checkpoint, run)
 
 
 def load_as(spec: ModelSpec, run: str | os.PathLike[str], which: str = "best") -> Loaded:
@@ -269,20 +269,26 @@ def load_as(spec: ModelSpec, run: str | os.PathLike[str], which: str = "best") -
 
 
 def _loaded(spec: ModelSpec, checkpoint: Checkpoint, run: str | os.PathLike[str]) -> Loaded:
-    story = _checked_story(checkpoint.state, run)
+    story, step = _checked_story(checkpoint.state, run), int(checkpoint.state.get("step", 0))
+    return assembled(spec, story, checkpoint.model, checkpoint.tokenizer, step, Path(run))
+
+
+def assembled(
+    spec: ModelSpec, story: Mapping[str, Any], weights: Mapping[str, Any], tokenizer: Any, step: int, path: Path
+) -> Loaded:
+    """A model built as its story says, with these weights; those of another version are refused."""
     config = config_of(spec, story)
     with blamed(spec, "building the model"):
         model = spec.build(config)
     try:
-        model.load_state_dict(checkpoint.model)
+        model.load_state_dict(weights)
     except MinigradError as error:
         raise _other_version(spec, story, error) from error
     model.eval()
-    step = int(checkpoint.state.get("step", 0))
-    return Loaded(spec, config, model, checkpoint.tokenizer, story, step, Path(run))
+    return Loaded(spec, config, model, tokenizer, story, step, path)
 
 
-def _spec_of(story: Mapping[str, Any], run: str | os.PathLike[str]) -> ModelSpec:
+def spec_of(story: Mapping[str, Any], run: str | os.PathLike[str]) -> ModelSpec:
     """The spec of the model that a run is of."""
     try:
         return find(story["model"])
@@ -344,12 +350,17 @@ def _checked_story(state: Any, out: str | os.PathLike[str]) -> dict[str, Any]:
     parts = [state.get(name) if isinstance(state, dict) else None for name in ("config", "training")]
     story, training = (dict(part) if isinstance(part, dict) else {} for part in parts)
     story |= {name: training[name] for name in ("max_steps",) if name in training}
-    if not all(key in story and isinstance(story[key], _STORY[key]) for key in _STORY):
+    if not is_story(story):
         raise RunError(
             f"{os.fspath(out)!r} was not trained by `minigrad train`",
             fix="load it with minigrad.train.load_model, or train a model of the zoo",
         )
     return story
+
+
+def is_story(story: Mapping[str, Any]) -> bool:
+    """Whether all is there that a model is built and used by."""
+    return all(key in story and isinstance(story[key], _STORY[key]) for key in _STORY)
 
 
 def newest_run(task: str | None = None, root: str | os.PathLike[str] = "runs") -> Path:
