@@ -15,7 +15,7 @@ class LineConfig(zoo.Config):
     """A line."""
 
     width: int = zoo.option(3, "how many inputs")
-    sizes: tuple[int, ...] = zoo.option((2, 2), "sizes")
+    sizes: tuple[int, ...] = zoo.option((2, 2), "sizes", least=0)
     bias: bool = zoo.option(True, "whether there is an offset")
     kind: str = zoo.option("plain", "which", choices=("plain", "odd"))
     share: float | None = zoo.option(None, "a share")

@@ -32,11 +32,29 @@ __all__ = ["installed"]  # a fixture
         (["width=3", "width=4"], "set twice"),
         (["lr=nan"], "a number"),
         (["share=x"], "a number"),
+        (["steps=0"], "steps cannot be 0\n.*1 or more"),
+        (["batch=-4"], "batch cannot be -4\n.*1 or more"),
+        (["lr=-0.1"], "lr cannot be -0.1\n.*0 or more"),
+        (["sizes=3,-1"], "sizes cannot be -1\n.*0 or more"),
     ],
 )
 def test_a_wrong_setting_is_explained(given, words):
     with pytest.raises(ArgumentError, match=words):
         configure(SPEC, None, parse_overrides(given))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "xor hidden=0", "regression hidden=10,0", "word2vec window=0", "word2vec negatives=-1", "word2vec thin=-1",
+        "facts sparsity=-1", "facts unseen=-1", "superposition dims=0", "superposition sae_steps=0", "digits images=0",
+        "digits held_out=0", "digits images_seed=-1", "bitmlp hidden=-2",
+    ],
+)  # fmt: skip
+def test_what_a_model_cannot_be_made_of_is_refused_before_anything_is_made(words):
+    name, setting = words.split()
+    with pytest.raises(ArgumentError, match=rf"{name}: \w+ cannot be \S+\n.*[01] or more"):
+        configure(zoo.find(name), None, parse_overrides([setting]))
 
 
 def test_values_that_are_no_text_must_fit_their_fields():

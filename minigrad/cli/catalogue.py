@@ -84,7 +84,9 @@ def configured(spec: ModelSpec, preset: str | None, words: list[str]) -> tuple[A
 
 
 def _described(spec: ModelSpec, config: Any) -> list[dict[str, Any]]:
-    """Each field of a config: its name, type, value, choices and help."""
+    """Each field of a config: its name, type, value, choices, least value and help."""
+    from ..zoo.settings import least_of
+
     kinds = typing.get_type_hints(spec.config)
     return [
         {
@@ -92,6 +94,7 @@ def _described(spec: ModelSpec, config: Any) -> list[dict[str, Any]]:
             "type": kinds[field.name].__name__ if isinstance(kinds[field.name], type) else str(kinds[field.name]),
             "value": getattr(config, field.name),
             "choices": list(field.metadata.get("choices", ())),
+            "least": least_of(field),
             "help": field.metadata.get("help", ""),
         }
         for field in dataclasses.fields(spec.config)

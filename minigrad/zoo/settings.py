@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..engine.errors import ArgumentError, MinigradError, nearest
-from .spec import ModelSpec
+from .spec import Config, ModelSpec
 
-__all__ = ["configure", "parse_overrides", "preset_of"]
+__all__ = ["configure", "least_of", "parse_overrides", "preset_of"]
 
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
@@ -52,6 +52,7 @@ def configure(spec: ModelSpec, preset: str | None = None, overrides: Mapping[str
                 f"{spec.name} has no setting {key!r}", ", ".join(fields), repr(key), nearest(key, list(fields))
             )
         values[key] = _converted(f"{spec.name}: {key}", kinds[key], value)
+        _refuse_less(f"{spec.name}: {key}", values[key], least_of(fields[key]))
         choices = fields[key].metadata.get("choices")
         if choices and values[key] not in choices:
             shown = [str(choice) for choice in choices]
@@ -64,6 +65,18 @@ def configure(spec: ModelSpec, preset: str | None = None, overrides: Mapping[str
         raise
     except Exception as error:  # whatever the config's own __post_init__ refuses them with
         raise ArgumentError(f"{spec.name}: these settings cannot be used: {error}", got=_shown(values)) from error
+
+
+def least_of(field: dataclasses.Field[Any]) -> float | None:
+    """What a setting may be at least: as its own config says, or else every config."""
+    inherited = {known.name: known.metadata.get("least") for known in dataclasses.fields(Config)}
+    return field.metadata.get("least", inherited.get(field.name))
+
+
+def _refuse_less(where: str, value: Any, least: float | None) -> None:
+    for part in value if isinstance(value, tuple) else (value,):
+        if least is not None and part is not None and part < least:
+            raise ArgumentError(f"{where} cannot be {part!r}", f"{least} or more", repr(part), f"give {least} or more")
 
 
 def _shown(values: Mapping[str, Any]) -> str:

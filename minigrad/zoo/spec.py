@@ -25,21 +25,25 @@ _TAKEN = {"name", "out", "data", "seed", "max_steps", "device", "progress"}
 _LOADED = {"spec", "config", "model", "tokenizer", "story", "step", "path", "verbs", "predict", "evaluate"}
 
 
-def option(default: Any, help: str, choices: Sequence[Any] = ()) -> Any:
-    """A field of a config, with the line that `--help` shows for it, and what it may be."""
-    return dataclasses.field(default=default, metadata={"help": help, "choices": tuple(choices)})
+def option(default: Any, help: str, choices: Sequence[Any] = (), least: float | None = None) -> Any:
+    """A field of a config, with the line that `--help` shows for it, and what it may be: one of some, or at least so much."""
+    known = {"help": help, "choices": tuple(choices)}
+    return dataclasses.field(default=default, metadata=known if least is None else {**known, "least": least})
 
 
 @dataclasses.dataclass(frozen=True)
 class Config:
-    """How a model is trained; a plugin's own config extends it by what the model needs, and may change defaults."""
+    """How a model is trained; a plugin's own config extends it by what the model needs, and may change defaults.
 
-    steps: int = option(1000, "how many steps to train")
-    batch: int = option(32, "how many examples in a batch")
-    lr: float = option(1e-2, "learning rate")
-    weight_decay: float = option(0.0, "how much weights shrink, times the learning rate")
-    clip: float = option(1.0, "greatest norm of the gradient; 0 for any")
-    valid_every: int = option(100, "steps between validations")
+    A field that it declares again keeps what it may be at least.
+    """
+
+    steps: int = option(1000, "how many steps to train", least=1)
+    batch: int = option(32, "how many examples in a batch", least=1)
+    lr: float = option(1e-2, "learning rate", least=0)
+    weight_decay: float = option(0.0, "how much weights shrink, times the learning rate", least=0)
+    clip: float = option(1.0, "greatest norm of the gradient; 0 for any", least=0)
+    valid_every: int = option(100, "steps between validations", least=1)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -15,7 +15,7 @@ class BitConfig(ImageConfig):
     """256 pixels, hidden layers, ten digits."""
 
     kind: str = option("ternary", "the values of a weight: ±γ, or -γ, 0, γ, or any", ("binary", "ternary", "float"))
-    hidden: tuple[int, ...] = option((256, 256), "sizes of the hidden layers")
+    hidden: tuple[int, ...] = option((256, 256), "sizes of the hidden layers", least=1)
     steps: int = option(1000, "how many steps to train")
     batch: int = option(64, "how many images in a batch")
     lr: float = option(3e-3, "learning rate at the start; it falls to 0 in half a cosine")

@@ -12,9 +12,9 @@ from minigrad.zoo import Config, Data, ModelSpec, option
 class ImageConfig(Config):
     """What every model that reads these images needs to know about them."""
 
-    images: int = option(10_000, "how many images to learn from")
-    held_out: int = option(2000, "how many others to validate with, and again as many to test with")
-    images_seed: int = option(0, "of the random numbers that the images are drawn with")
+    images: int = option(10_000, "how many images to learn from", least=1)
+    held_out: int = option(2000, "how many others to validate with, and again as many to test with", least=1)
+    images_seed: int = option(0, "of the random numbers that the images are drawn with", least=0)
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,8 @@ class DigitsConfig(ImageConfig):
     """Two convolutions with pooling, or a linear softmax."""
 
     net: str = option("conv", "which network", choices=("conv", "linear"))
-    channels: int = option(8, "of the first convolution; the second has twice as many")
-    hidden: int = option(64, "units between the convolutions and the ten digits")
+    channels: int = option(8, "of the first convolution; the second has twice as many", least=1)
+    hidden: int = option(64, "units between the convolutions and the ten digits", least=1)
     steps: int = option(800, "how many steps to train")
     batch: int = option(64, "how many images in a batch")
     lr: float = option(3e-3, "learning rate at the start; it falls to 0 in half a cosine")

@@ -12,10 +12,10 @@ from minigrad.zoo import Config, Data, ModelSpec, option
 class FactsConfig(Config):
     """An MLP block that adds to a stream."""
 
-    hidden: int = option(16, "how many neurons")
+    hidden: int = option(16, "how many neurons", least=1)
     activation: str = option("relu", "of the neurons", choices=("relu", "none"))
-    sparsity: float = option(0.03, "what it costs that a neuron fires, which makes them few and single-minded")
-    unseen: int = option(12, "how many wrong combinations of names are kept out of training")
+    sparsity: float = option(0.03, "what it costs that a neuron fires, which makes them few and single-minded", least=0)
+    unseen: int = option(12, "how many wrong combinations of names are kept out of training", least=0)
     steps: int = option(1500, "how many steps to train")
     batch: int = option(81, "how many combinations of names in a batch")
     weight_decay: float = option(0.1, "how much weights shrink, times the learning rate")

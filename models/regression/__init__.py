@@ -14,7 +14,7 @@ FAR = 1e6  # how far out a value may be asked for
 class RegressionConfig(Config):
     """A curve, or a line."""
 
-    hidden: tuple[int, ...] = option((10, 10), "how many units in each hidden layer; none for a line")
+    hidden: tuple[int, ...] = option((10, 10), "how many units in each hidden layer; none for a line", least=1)
     steps: int = option(3000, "how many steps to train")
     batch: int = option(100, "how many of the hundred points in a batch")
     valid_every: int = option(500, "steps between validations")

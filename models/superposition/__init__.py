@@ -13,23 +13,19 @@ from minigrad.zoo import Config, Data, ModelSpec, option
 class SuperpositionConfig(Config):
     """relu(x W Wᵀ + b) with fewer dimensions than features, of which the first matter most."""
 
-    features: int = option(32, "how many features")
-    dims: int = option(8, "how many dimensions they are squeezed through")
+    features: int = option(32, "how many features", least=1)
+    dims: int = option(8, "how many dimensions they are squeezed through", least=1)
     density: float = option(0.03, "how often a feature is there, from 0 to 1")
     decay: float = option(0.95, "how much less each feature matters than the one before it")
-    latents: int = option(64, "how many latents the autoencoder has")
-    sparsity: float = option(0.5, "how much the autoencoder is kept from using its latents")
-    sae_steps: int = option(3000, "how many steps to train the autoencoder")
-    sae_lr: float = option(0.01, "learning rate of the autoencoder")
+    latents: int = option(64, "how many latents the autoencoder has", least=1)
+    sparsity: float = option(0.5, "how much the autoencoder is kept from using its latents", least=0)
+    sae_steps: int = option(3000, "how many steps to train the autoencoder", least=1)
+    sae_lr: float = option(0.01, "learning rate of the autoencoder", least=0)
     steps: int = option(2000, "how many steps to train")
     batch: int = option(512, "how many rows in a batch")
     valid_every: int = option(500, "steps between validations")
 
     def __post_init__(self) -> None:
-        counts = ("features", "dims", "latents")
-        wrong = next((name for name in counts if getattr(self, name) < 1), None)
-        if wrong is not None:
-            raise ArgumentError(f"superposition: {wrong} is too small", "1 or more", getattr(self, wrong))
         wrong = next((name for name in ("density", "decay") if not 0 < getattr(self, name) <= 1), None)
         if wrong is not None:
             raise ArgumentError(

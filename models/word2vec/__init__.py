@@ -15,13 +15,13 @@ HELD_OUT = 20  # one line in so many is never learned from
 class Word2vecConfig(Config):
     """Skip-gram with negative sampling."""
 
-    size: int = option(48, "how many numbers in a vector")
-    window: int = option(2, "how far apart two words may be, at most")
-    negatives: int = option(5, "how many words drawn at random for each true one")
-    thin: float = option(1e-3, "words of a greater share of the text are thinned out; 0 for none")
-    min_count: int = option(5, "rarer words are left out")
+    size: int = option(48, "how many numbers in a vector", least=1)
+    window: int = option(2, "how far apart two words may be, at most", least=1)
+    negatives: int = option(5, "how many words drawn at random for each true one", least=1)
+    thin: float = option(1e-3, "words of a greater share of the text are thinned out; 0 for none", least=0)
+    min_count: int = option(5, "rarer words are left out", least=1)
     vocab: int = option(10_000, "how many words, five special ones included, at most")
-    stories: int = option(3000, "how many generated stories to learn from, where no text is given")
+    stories: int = option(3000, "how many generated stories to learn from, where no text is given", least=1)
     steps: int = option(2000, "how many steps to train")
     batch: int = option(512, "how many pairs of words in a batch")
     lr: float = option(0.01, "learning rate")

@@ -15,7 +15,7 @@ BARE = 100  # how many bare networks are trained to see how often they get stuck
 class XorConfig(Config):
     """A network 2-hidden-1."""
 
-    hidden: int = option(8, "how many hidden units")
+    hidden: int = option(8, "how many hidden units", least=1)
     activation: str = option("tanh", "of the hidden units", choices=("tanh", "sigmoid", "relu"))
     steps: int = option(600, "how many steps to train")
     batch: int = option(4, "how many of the four rows in a batch")
