@@ -13,6 +13,7 @@ import minigrad as mg
 from minigrad.cli import main
 from minigrad.cli.doctor import Finding
 from minigrad.kernels import implementation
+from minigrad.zoo.settings import configure, parse_overrides
 from minigrad.zoo.skeleton import write_skeleton
 
 NAME = "circle_of_tests"
@@ -85,6 +86,13 @@ def test_every_setting_is_shown_with_its_value_and_its_help(arguments, capsys):
         line = rf"^  {name}={getattr(config, name)} +\w+ +{re.escape(field.metadata['help'])}"
         assert re.search(line, shown, re.MULTILINE), name
     assert "(tanh, sigmoid, relu)" in shown
+
+
+def test_a_preset_is_shown_as_settings_that_can_be_given(capsys):
+    assert main(["show", "bitmlp"]) == 0
+    (shown,) = (line.split()[1:] for line in capsys.readouterr().out.splitlines() if "bitmlp:wide" in line)
+    spec = mg.zoo.find("bitmlp")
+    assert configure(spec, None, parse_overrides(shown)) == configure(spec, "wide")
 
 
 def test_what_is_shown_can_be_read_by_programs(capsys):

@@ -277,6 +277,6 @@ def test_a_run_directory_that_cannot_be_made_is_told(tmp_path, capsys):
 
 
 def test_data_that_is_not_there_is_told_and_nothing_is_left(tmp_path, capsys):
-    assert main(["train", "xor", "--out", str(tmp_path / "run"), "--data", str(tmp_path / "none.txt")]) == 1
-    assert "none.txt" in capsys.readouterr().err
+    assert main(["train", "word2vec", "--out", str(tmp_path / "run"), "--data", str(tmp_path / "none.txt")]) == 1
+    assert f"there is no {str(tmp_path / 'none.txt')!r}" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()

@@ -105,11 +105,16 @@ def settings_table(spec: ModelSpec, config: Any) -> str:
     """The settings with their values, as `--help` and `show` print them."""
     rows = []
     for setting in _described(spec, config):
-        value = setting["value"]
-        shown = ",".join(map(str, value)) if isinstance(value, (tuple, list)) else value
         choices = f" ({', '.join(map(str, setting['choices']))})" if setting["choices"] else ""
-        rows.append((f"  {setting['name']}={shown}", setting["type"], f"{setting['help']}{choices}"))
+        rows.append(
+            (f"  {_as_word(setting['name'], setting['value'])}", setting["type"], f"{setting['help']}{choices}")
+        )
     return table(rows)
+
+
+def _as_word(key: str, value: Any) -> str:
+    """A setting as it can be given: `hidden=8,8`."""
+    return f"{key}={','.join(map(str, value)) if isinstance(value, (tuple, list)) else value}"
 
 
 def _show_arguments(parser: Parser) -> None:
@@ -150,7 +155,7 @@ def _show(options: Namespace) -> int:
     )
     if spec.presets:
         rows = [
-            (f"  {spec.name}:{name}", " ".join(f"{key}={value}" for key, value in changes.items()))
+            (f"  {spec.name}:{name}", " ".join(_as_word(key, value) for key, value in changes.items()))
             for name, changes in spec.presets.items()
         ]
         print(f"\npresets:\n{table(rows)}")
