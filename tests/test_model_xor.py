@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from minigrad_models.xor import spec
+from minigrad_models.xor import XorConfig, spec
 from minigrad_models.xor.model import BY_HAND, ROWS, TARGETS, answers_by_hand, right_answers
 
 import minigrad as mg
@@ -34,7 +34,7 @@ def test_the_default_is_right_from_every_one_of_twenty_seeds():
 
 
 def test_a_network_without_training_is_rarely_right():
-    untrained = right_answers(configure(spec, None, {"steps": 0}), range(20))
+    untrained = right_answers(XorConfig(steps=0), range(20))
     assert untrained.count(4) <= 2
 
 
