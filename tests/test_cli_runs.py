@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from test_mpi import MPIEXEC, surroundings, with_mpi
 
 import minigrad as mg
 from minigrad.cli import main
@@ -280,3 +281,12 @@ def test_data_that_is_not_there_is_told_and_nothing_is_left(tmp_path, capsys):
     assert main(["train", "word2vec", "--out", str(tmp_path / "run"), "--data", str(tmp_path / "none.txt")]) == 1
     assert f"there is no {str(tmp_path / 'none.txt')!r}" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
+
+
+@with_mpi
+def test_several_ranks_train_and_the_first_alone_trains_what_it_is_compared_with(tmp_path):
+    words = ["train", "digits", "images=60", "held_out=20", "channels=2", "--max-steps", "2", "--out", "run"]
+    command = [MPIEXEC, "-n", "2", sys.executable, "-m", "minigrad", *words]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, env=surroundings())
+    assert done.returncode == 0, done.stderr
+    assert (done.stdout + done.stderr).count("a linear softmax, trained alike") == 1

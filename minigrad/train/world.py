@@ -23,7 +23,7 @@ import numpy as np
 from ..engine.backend import backend_of, device_of, on_device_of, to_numpy
 from ..kernels.threads import keep_to, own_cores
 
-__all__ = ["World", "world"]
+__all__ = ["World", "alone", "world"]
 
 LAUNCHERS = (
     ("PMI_RANK", "PMI_SIZE"),  # MPICH, Intel MPI, MS-MPI
@@ -156,9 +156,28 @@ class Ranks(World):
         os._exit(1)  # Abort may return before the processes are killed
 
 
-@lru_cache(maxsize=1)
+_alone = False
+
+
 def world() -> World:
-    """All processes that train together; where they cannot reach each other the first trains alone, and says so."""
+    """All processes that train together; inside `alone`, this one."""
+    return World() if _alone else _all_ranks()
+
+
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """Inside, this process trains and judges for itself, while the others do something else."""
+    global _alone
+    before, _alone = _alone, True
+    try:
+        yield
+    finally:
+        _alone = before
+
+
+@lru_cache(maxsize=1)
+def _all_ranks() -> World:
+    """Where they cannot reach each other the first trains alone, and says so."""
     rank, size = _launched()
     if size == 1:
         return World()

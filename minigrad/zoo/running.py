@@ -22,7 +22,7 @@ from ..train.run import holds_a_run
 from ..train.settings import as_sampler
 from ..train.steps import evaluate as mean_loss
 from ..train.steps import undisturbed
-from ..train.world import world
+from ..train.world import alone, world
 from .reading import check_paths, data_of, paths_of
 from .registry import blamed, find, package_of
 from .settings import configure
@@ -101,7 +101,8 @@ def _finished(trainer: Trainer, spec: ModelSpec) -> TrainResult:
     with blamed(spec, "training", saved):
         result = trainer.train()
     if spec.after is not None and out is not None and result.reason != "interrupted" and trainer.world.rank == 0:
-        with blamed(spec, "showing what it learned", f"nothing is lost: the trained model is in {os.fspath(out)!r}"):
+        lost = f"nothing is lost: the trained model is in {os.fspath(out)!r}"
+        with alone(), blamed(spec, "showing what it learned", lost):  # the other ranks have left
             shown = spec.after(load_as(spec, out), Path(out))
         if shown:
             trainer.progress.say(shown)
