@@ -117,7 +117,7 @@ def test_help_of_every_command_has_an_example_that_can_be_called_so(name, capsys
         (["train", "xor", "fast"], "'fast' is not a setting: for instance lr=0.01"),
         (["train", "xor", "seed=3"], "seed is no setting of the model but an option: --seed 3"),
         (["train", "xor", "--max-steps", "0"], "expected a whole number from 1 up, got '0'"),
-        (["train", "xor", "--device", "gpu"], "unknown device 'gpu': 'cuda'"),
+        (["train", "xor", "--device", "gpu"], "unknown device 'gpu': use 'cuda'"),
         (["show", "xro"], "did you mean 'xor'?"),
         (["check", "xro"], "did you mean 'xor'?"),
         (["list", "--task", "clasification"], "did you mean 'classification'?"),

@@ -39,7 +39,7 @@ def installed(tmp_path, monkeypatch):
         write_skeleton(name, tmp_path / "source")
         package = tmp_path / "site" / name
         package.parent.mkdir()
-        (tmp_path / "source" / name).rename(package)
+        (tmp_path / "source" / "src" / name).rename(package)
         for module, (old, new) in changes.items():
             path = package / f"{module}.py"
             assert old in path.read_text()

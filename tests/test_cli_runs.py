@@ -120,7 +120,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on_which_works(place, here):
     shown, errors = process.communicate(timeout=40)
     assert process.returncode == 130
     assert "Traceback" not in errors
-    assert shown.endswith("go on with: minigrad resume 'stopped run'\n")
+    assert shown.endswith("go on with minigrad resume 'stopped run'\n")
     step = mg.zoo.load(place / "stopped run", "latest").step
     assert step > 0
     assert main(["resume", "stopped run", "--max-steps", str(step + 1)]) == 0

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from small_zoo import SPEC, Point, arrays, data, installed, loss
 
+import minigrad as mg
 from minigrad import zoo
 from minigrad.train import RunError
 from minigrad.zoo import registry
@@ -128,3 +129,13 @@ def test_training_on_a_device_is_the_training_on_the_cpu(installed, tmp_path, de
     zoo.train("line", tmp_path / "cpu", progress=False)
     there, here = (zoo.load(tmp_path / name, "latest").model.weight.numpy() for name in ("run", "cpu"))
     np.testing.assert_allclose(there, here, rtol=1e-6)
+
+
+def test_a_finished_run_says_so_and_is_never_made_shorter(installed, tmp_path, capsys):
+    zoo.train("line", tmp_path / "run", progress=False)
+    assert zoo.resume(tmp_path / "run").step == 12
+    assert "it is at its last step, 12, already: --max-steps N goes on" in capsys.readouterr().out
+    with pytest.raises(mg.MinigradError, match="already further than that"):
+        zoo.resume(tmp_path / "run", max_steps=5)
+    assert repr(zoo.load(tmp_path / "run")).startswith("<line of ") and "function" not in repr(zoo.list())
+    assert {"create", "train", "load", "list"} <= set(dir(zoo)) and "TYPE_CHECKING" not in dir(zoo)

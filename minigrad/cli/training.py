@@ -100,7 +100,6 @@ def _resume(options: Namespace) -> int:
 def _ended(result: TrainResult, out: Path, spec: ModelSpec) -> int:
     """Say how to go on, or what can be done now."""
     if result.reason == "interrupted":
-        _say(f"go on with: {as_command('resume', out)}")
         return 130
     if result.best is not None:
         _say(f"the best validation was {result.best:.4g}, at step {result.best_step:,}")

@@ -119,6 +119,9 @@ class Trainer:
         self._saved_step: int | None = None  # None: nothing yet, the run has not begun
         self._unbounded: list[str] = []  # tensors that held NaN or infinity when it began, as a mask may
         self._lr = 0.0
+        self.way_on = (
+            f"Trainer.resume(…, out={os.fspath(self.out or '')!r}) and the same arguments"  # said when interrupted
+        )
         self._metrics: frozenset[str] = frozenset()  # the terms of the loss that are none of it
         if self.out is not None and not _resuming:
             with self.world.bound():
@@ -386,7 +389,7 @@ class Trainer:
         place = "" if self.out is None else f", saved in {os.fspath(self.out)!r}"
         self.progress.say(f"stopped at step {self.step:,} ({self._reason}){place}")
         if self._reason == "interrupted" and self.out is not None:
-            self.progress.say(f"go on with Trainer.resume(…, out={os.fspath(self.out)!r}) and the same arguments")
+            self.progress.say(f"go on with {self.way_on}")
 
 
 def _taken(folder: Path) -> RunError:

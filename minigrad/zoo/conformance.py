@@ -119,6 +119,8 @@ class Subject:
     @cached_property
     def trained(self) -> tuple[Trainer, Loaded]:
         """A run of a few steps, in memory and loaded from its directory."""
+        if self.folder.joinpath("whole").exists():
+            raise Failed("it cannot be trained: see above")
         trainer = self.trainer("whole")
         trainer.train()
         return trainer, load_as(self.spec, self.folder / "whole", "latest")

@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import json
 import os
+import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,12 @@ def resume(out: str | os.PathLike[str], *, max_steps: int | None = None, progres
         progress=progress,
         again=True,
     )
+    if trainer.step > (trainer.max_steps or 0):
+        raise ArgumentError(
+            f"{os.fspath(out)!r} is already further than that", f"max_steps above {trainer.step}", trainer.max_steps
+        )
+    if trainer.step == trainer.max_steps:
+        trainer.progress.say(f"it is at its last step, {trainer.step:,}, already: --max-steps N goes on")
     return _finished(trainer, spec)
 
 
@@ -145,7 +152,7 @@ def trainer_of(
         "seed": seed,
         "device": device,
     }
-    return (Trainer.resume if again else Trainer)(
+    trainer = (Trainer.resume if again else Trainer)(
         model,
         spec.loss if device == "cpu" else _with_batches_on(device, spec.loss),
         given.train,
@@ -163,6 +170,8 @@ def trainer_of(
         maximize=spec.maximize,
         progress=progress,
     )
+    trainer.way_on = f"minigrad resume {shlex.quote(os.fspath(out or ''))}"
+    return trainer
 
 
 def _with_batches_on(device: str, loss: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
@@ -199,7 +208,7 @@ def _refuse_taken(out: str | os.PathLike[str]) -> None:
             )
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Loaded:
     """A trained model with all that belongs to it; the verbs of its spec are methods of it."""
 
@@ -210,6 +219,9 @@ class Loaded:
     story: Mapping[str, Any]  # what was asked for when it was trained
     step: int
     path: Path
+
+    def __repr__(self) -> str:
+        return f"<{self.spec.name} of {os.fspath(self.path)!r}, step {self.step:,}: {', '.join(self.verbs)}>"
 
     def predict(self, *inputs: str) -> list[Any]:
         """The model's answers to inputs as they are given on the command line."""

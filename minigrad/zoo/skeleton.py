@@ -16,13 +16,14 @@ from .registry import entries
 
 __all__ = ["check_name", "write_skeleton"]
 
+# Under `src`, since Python run beside the project's folder would take that folder for the package of the same name.
 # What is written where, and the template in the folder `skeleton` that it is made of.
 FILES = {
     "setup.cfg": "setup.cfg.txt",
     "pyproject.toml": "pyproject.toml.txt",
     "README.md": "README.md.txt",
-    "{name}/__init__.py": "spec.py.txt",
-    "{name}/model.py": "model.py.txt",
+    "src/{name}/__init__.py": "spec.py.txt",
+    "src/{name}/model.py": "model.py.txt",
     "tests/test_{name}.py": "test.py.txt",
 }
 

@@ -60,7 +60,7 @@ class Data:
     tokenizer: Any = None
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class ModelSpec:
     """A model as the zoo knows it.
 
@@ -95,6 +95,9 @@ class ModelSpec:
     example_inputs: Sequence[str] = ()
     takes_data: bool = True
     estimates_gradients: str = ""  # why gradients are not the derivatives of the loss, if so: rounding, sampling, …
+
+    def __repr__(self) -> str:
+        return f"<ModelSpec {self.name}: {self.summary}>"
 
     def __post_init__(self) -> None:
         if not self.name.replace("-", "_").isidentifier() or ":" in self.name:
