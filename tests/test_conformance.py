@@ -1,6 +1,8 @@
 """The conformance suite passes a good model, and catches a model that breaks any one of its lines, by that line alone."""
 
 import dataclasses
+import sys
+import types
 from pathlib import Path
 
 import numpy as np
@@ -306,6 +308,7 @@ def plugin(folder, name, top):
 
 def test_a_plugin_that_imports_something_heavy_is_caught(tmp_path, monkeypatch):
     (tmp_path / "matplotlib.py").write_text("")
+    monkeypatch.setitem(sys.modules, "matplotlib", types.ModuleType("matplotlib"))  # here it must not stay imported
     monkeypatch.syspath_prepend(tmp_path)
     found = verdicts(plugin(tmp_path, "heavy_one", "import matplotlib"), "light to import")
     assert found["light to import"].ok is False and "imports matplotlib" in found["light to import"].detail
