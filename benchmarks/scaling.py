@@ -111,6 +111,10 @@ def draw(measured: Mapping[str, Mapping[str, Any]], path: Path) -> bool:
         centre = np.exp(np.log(times).mean()) / np.exp(np.log(sizes).mean()) ** one["exponent"]
         axes.loglog(sizes, times, "o", label="measured")
         axes.loglog(sizes, centre * sizes ** one["exponent"], label=f"size^{one['exponent']:.2f}")
+        axes.set_xticks(sizes, [str(size) for size in one["sizes"]])
+        axes.xaxis.set_minor_formatter("")
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter("{x:g}")
         axes.set(title=what, xlabel=f"{what} (operations: size^{one['expected']:.2f})", ylabel="ms a step")
         axes.legend()
     path.parent.mkdir(parents=True, exist_ok=True)
