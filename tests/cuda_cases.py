@@ -46,6 +46,9 @@ def cases() -> Iterator[Case]:
         yield Case("linear", [normal(2, 5, 3), normal(7, 3), bias], label="plain" if bias is None else "bias")
     for approximate in ("none", "tanh"):
         yield Case("gelu", [4 * normal(3, 301)], {"approximate": approximate}, approximate)
+        for bias in (None, normal(7)):
+            inputs, label = [normal(2, 5, 3), normal(7, 3), bias], "plain" if bias is None else "bias"
+            yield Case("linear_gelu", inputs, {"approximate": approximate}, f"{approximate}-{label}")
     yield Case("silu", [4 * normal(1000)])
     yield Case("swiglu", [normal(3, 4, 2 * 33)])
     for p, start in ((0.3, 0), (0.5, 2**32 - 100), (0.0, 5), (1.0, 0)):

@@ -173,6 +173,16 @@ def test_dropout_is_on_weights_in_the_mlp_and_on_what_is_added(monkeypatch: pyte
     assert dropped == []
 
 
+@pytest.mark.parametrize("activation", ["gelu", "gelu_tanh"])
+def test_who_listens_to_the_first_layer_of_an_mlp_hears_it_before_gelu(activation):
+    mlp, x, heard = mg.nn.MLP(8, 32, activation), mg.randn(3, 8), []
+    together = mlp(x)
+    mlp.up.register_forward_hook(lambda module, args, out: heard.append(out))
+    apart = mlp(x)
+    np.testing.assert_allclose(together.numpy(), apart.numpy(), rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(heard[0].numpy(), F.linear(x, mlp.up.weight, mlp.up.bias).numpy())
+
+
 @pytest.mark.torch
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("activation", ["relu", "gelu", "gelu_tanh", "silu", "tanh", "swiglu", "geglu", "reglu"])

@@ -9,6 +9,7 @@ from .definitions import (
     gelu,
     layer_norm,
     linear,
+    linear_gelu,
     masked_softmax,
     packed_attention,
     rms_norm,
@@ -21,5 +22,5 @@ from .selection import implementation, use
 
 __all__ = [
     "FUSED", "Fused", "Kernel", "attention", "cross_entropy", "dropout", "embedding", "gelu", "implementation",
-    "layer_norm", "linear", "masked_softmax", "packed_attention", "rms_norm", "silu", "softmax", "swiglu", "use",
+    "layer_norm", "linear", "linear_gelu", "masked_softmax", "packed_attention", "rms_norm", "silu", "softmax", "swiglu", "use",
 ]  # fmt: skip

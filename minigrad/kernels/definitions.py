@@ -34,6 +34,12 @@ def linear(x, weight, bias):
 
 
 @Fused
+def linear_gelu(x, weight, bias, *, approximate):
+    """`gelu(x @ weight.T + bias)`: (…, in), (out, in), (out,) or None -> (…, out)."""
+    return _gelu(linear.definition(x, weight, bias), approximate=approximate)
+
+
+@Fused
 def swiglu(x):
     """`silu(gate) * up` of the two halves of the last axis, gate first: (…, 2h) -> (…, h)."""
     gate, up = split(x, indices_or_sections=2, axis=-1)

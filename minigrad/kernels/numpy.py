@@ -128,6 +128,30 @@ def accepts_gelu(a, *, approximate):
 register(d.gelu, gelu_forward, gelu_backward, accepts_gelu)
 
 
+@np.errstate(all="ignore")
+def linear_gelu_forward(x, weight, bias, *, approximate):
+    """What is kept is the sum that gelu is taken of."""
+    inner = rows_of(x) @ weight.T  # (N, in) @ (in, out)
+    out = np.empty_like(inner)
+    for b in blocks(*inner.shape):  # the bias and gelu while a block is in the cache
+        if bias is not None:
+            inner[b] += bias
+        np.multiply(inner[b], _gelu_share(inner[b], approximate), out=out[b])
+    return out.reshape(*x.shape[:-1], len(weight)), inner
+
+
+def linear_gelu_backward(g, inner, needs, x, weight, bias, *, approximate):
+    (g,) = gelu_backward(rows_of(g), None, needs, inner, approximate=approximate)
+    return linear_backward(g.reshape(*x.shape[:-1], -1), None, needs, x, weight, bias)
+
+
+def accepts_linear_gelu(x, weight, bias, *, approximate):
+    return approximate in ("none", "tanh") and accepts_linear(x, weight, bias)
+
+
+register(d.linear_gelu, linear_gelu_forward, linear_gelu_backward, accepts_linear_gelu)
+
+
 def _sigmoid(x: np.ndarray) -> np.ndarray:
     s = np.negative(x)
     np.exp(s, out=s)

@@ -67,6 +67,7 @@ __all__ = [
     "layer_norm",
     "leaky_relu",
     "linear",
+    "linear_gelu",
     "log_softmax",
     "logsigmoid",
     "max_pool2d",
@@ -95,6 +96,25 @@ def linear(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None
     >>> mg.nn.functional.linear(mg.tensor([1.0, 2.0]), mg.tensor([[3.0, 4.0]]), mg.tensor([0.5]))
     tensor([11.5])
     """
+    _check_linear(input, weight, bias)
+    return kernels.linear(input, weight, bias)
+
+
+@function
+def linear_gelu(
+    input: TensorLike, weight: TensorLike, bias: TensorLike | None = None, approximate: str = "none"
+) -> Tensor:
+    """`gelu(input @ weight.T + bias)` with one kernel: (…, in), (out, in), (out,) -> (…, out).
+
+    >>> import minigrad as mg
+    >>> mg.nn.functional.linear_gelu(mg.tensor([1.0, 2.0]), mg.tensor([[3.0, 4.0]]), mg.tensor([0.5]))
+    tensor([11.5])
+    """
+    _check_linear(input, weight, bias)
+    return kernels.linear_gelu(input, weight, bias, approximate=approximate)
+
+
+def _check_linear(input: Tensor, weight: Tensor, bias: Tensor | None) -> None:
     inner, outer = input.shape, weight.shape
     if len(outer) not in (1, 2) or not inner or inner[-1] != outer[-1]:
         fix = (
@@ -106,7 +126,6 @@ def linear(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None
         raise ShapeError("linear: input and weight do not fit", "input (…, in) and weight (out, in)", got, fix)
     if bias is not None and bias.shape != outer[:-1]:
         raise ShapeError("linear: the bias does not fit the weight", weight.shape[:-1], bias.shape)
-    return kernels.linear(input, weight, bias)
 
 
 @function

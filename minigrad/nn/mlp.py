@@ -29,6 +29,7 @@ PLAIN: dict[str, Callable[[Any], Tensor]] = {
     "silu": F.silu,
     "tanh": F.tanh,
 }
+GELU = {"gelu": "none", "gelu_tanh": "tanh"}  # computed by one kernel with `up`, unless somebody listens to `up`
 GATED: dict[str, Callable[[Any], Tensor]] = {"swiglu": F.silu, "geglu": F.gelu, "reglu": F.relu}
 
 
@@ -65,15 +66,19 @@ class MLP(Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Any) -> Tensor:
+        return self.down(self.dropout(self._activated(x)))  # (…, hidden) -> (…, dim)
+
+    def _activated(self, x: Any) -> Tensor:
+        """(…, dim) -> (…, hidden)"""
+        if self.activation in GELU and type(self.up) is Linear and not self.up.has_hooks():
+            return F.linear_gelu(x, self.up.weight, self.up.bias, approximate=GELU[self.activation])
         inner = self.up(x)  # (…, dim) -> (…, hidden), or (…, 2·hidden)
         if self.activation == "swiglu":
-            inner = kernels.swiglu(inner)
-        elif self.is_gated:
+            return kernels.swiglu(inner)
+        if self.is_gated:
             gate, inner = split(inner, 2, axis=-1)  # each (…, hidden)
-            inner = GATED[self.activation](gate) * inner
-        else:
-            inner = PLAIN[self.activation](inner)
-        return self.down(self.dropout(inner))  # (…, hidden) -> (…, dim)
+            return GATED[self.activation](gate) * inner
+        return PLAIN[self.activation](inner)
 
     def extra_repr(self) -> str:
         return self.activation

@@ -64,7 +64,7 @@ class Module:
         scope = f"{outer.scope}.{self._name}" if outer.scope else self._name
         local.mode = Mode(outer.record, outer.debug, scope)
         try:
-            if self._pre_hooks or self._hooks:
+            if self._pre_hooks or self._hooks:  # not has_hooks(): the smallest layers would feel the call
                 return self._forward_with_hooks(args, kwargs)
             return self.forward(*args, **kwargs)
         except MinigradError as error:
@@ -72,6 +72,10 @@ class Module:
             raise
         finally:
             local.mode = outer
+
+    def has_hooks(self) -> bool:
+        """Whether somebody listens to, or changes, what goes in or comes out."""
+        return bool(self._pre_hooks or self._hooks)
 
     def _forward_with_hooks(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         for pre_hook in tuple(self._pre_hooks.values()):

@@ -84,6 +84,15 @@ extern "C" __global__ void add_bias(const real* bias, real* out, Int width, Int 
     EACH(i, n) out[i] += bias[i % width];
 }
 
+// The sum replaces the product in `inner`: the gradient wants it.
+extern "C" __global__ void biased_gelu_tanh(const real* bias, real* inner, real* out, Int width, Int n) {
+    EACH(i, n) out[i] = gelu_tanh(inner[i] += bias[i % width]);
+}
+
+extern "C" __global__ void biased_gelu_none(const real* bias, real* inner, real* out, Int width, Int n) {
+    EACH(i, n) out[i] = gelu_erf(inner[i] += bias[i % width]);
+}
+
 // g (count, width); `order` sorts the numbers of the rows and `sorted` holds them in that order. The thread at the first
 // of several equal numbers adds them all up, so that nothing is added to the same place twice.
 extern "C" __global__ void embedding_backward(

@@ -7,7 +7,15 @@ from typing import Any
 
 from ...engine.backend import Array, backend_of
 from .. import definitions as d
-from ..numpy import accepts_embedding, accepts_gelu, accepts_linear, accepts_swiglu, are_floating, rows_of
+from ..numpy import (
+    accepts_embedding,
+    accepts_gelu,
+    accepts_linear,
+    accepts_linear_gelu,
+    accepts_swiglu,
+    are_floating,
+    rows_of,
+)
 from .launching import dropout_arguments, each, register
 
 Gradients = Sequence[Array | None]
@@ -44,6 +52,25 @@ def gelu_forward(a: Array, *, approximate: str) -> tuple[Array, None]:
 
 def gelu_backward(g: Array, kept: None, needs: Sequence[bool], a: Array, *, approximate: str) -> Gradients:
     return (_mapped(f"gelu_{approximate}_backward", g, a),)
+
+
+def linear_gelu_forward(x: Array, weight: Array, bias: Array, *, approximate: str) -> tuple[Array, Array]:
+    """One pass over the product adds the bias, which is kept, and takes gelu."""
+    xp = backend_of(x).xp
+    inner = xp.ascontiguousarray(rows_of(x) @ weight.T)  # (N, in) @ (in, out)
+    if bias is None:
+        out = _mapped(f"gelu_{approximate}_forward", inner)
+    else:
+        out = xp.empty(inner.shape, inner.dtype)
+        each(f"biased_gelu_{approximate}", out.size, xp.ascontiguousarray(bias), inner, out, out.shape[1])
+    return out.reshape(*x.shape[:-1], len(weight)), inner
+
+
+def linear_gelu_backward(
+    g: Array, inner: Array, needs: Sequence[bool], x: Array, weight: Array, bias: Array, *, approximate: str
+) -> Gradients:
+    g = _mapped(f"gelu_{approximate}_backward", rows_of(g), inner)
+    return linear_backward(g, None, needs, x, weight, bias)
 
 
 def silu_forward(a: Array) -> tuple[Array, None]:
@@ -98,6 +125,7 @@ def embedding_backward(
 
 register(d.linear, linear_forward, linear_backward, accepts_linear)
 register(d.gelu, gelu_forward, gelu_backward, accepts_gelu)
+register(d.linear_gelu, linear_gelu_forward, linear_gelu_backward, accepts_linear_gelu)
 register(d.silu, silu_forward, silu_backward, are_floating)
 register(d.swiglu, swiglu_forward, swiglu_backward, accepts_swiglu)
 register(d.dropout, dropout_forward, dropout_backward, are_floating)

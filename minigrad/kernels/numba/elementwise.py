@@ -234,6 +234,48 @@ register(d.linear, linear_forward, linear_backward)
 
 
 @kernel
+def _biased_gelu_tanh(rows, bias, out):
+    for n in range(rows.shape[0]):
+        row, to = rows[n], out[n]
+        for j in range(row.size):
+            v = row[j] + bias[j]
+            row[j] = v
+            to[j] = v * sigmoid(v * (_CUBIC * (v * v) + _SLOPE))
+
+
+@kernel
+def _biased_gelu_exact(rows, bias, out):
+    for n in range(rows.shape[0]):
+        row, to = rows[n], out[n]
+        for j in range(row.size):
+            v = row[j] + bias[j]
+            row[j] = v
+            to[j] = v * normal_cdf(v, exp(-HALF * (v * v)))
+
+
+BIASED_GELU = {"tanh": _biased_gelu_tanh, "none": _biased_gelu_exact}
+
+
+def linear_gelu_forward(x, weight, bias, *, approximate):
+    """One pass over the product adds the bias, which is kept, and takes gelu."""
+    inner = rows_of(x) @ weight.T  # (N, in) @ (in, out)
+    if bias is None:
+        out, _ = gelu_forward(inner, approximate=approximate)
+    else:
+        out = np.empty_like(inner)
+        BIASED_GELU[approximate](inner, plain(bias), out)
+    return out.reshape(*x.shape[:-1], len(weight)), inner
+
+
+def linear_gelu_backward(g, inner, needs, x, weight, bias, *, approximate):
+    (g,) = gelu_backward(rows_of(g), None, needs, inner, approximate=approximate)
+    return linear_backward(g, None, needs, x, weight, bias)
+
+
+register(d.linear_gelu, linear_gelu_forward, linear_gelu_backward)
+
+
+@kernel
 def _embedding_backward(g, index, padding, out):
     for n in range(index.size):
         number = index[n]
