@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from . import nn as nn
     from . import optim as optim
     from . import train as train
+    from . import viz as viz
     from . import zoo as zoo
 
 __version__ = "0.1.0"
@@ -34,6 +35,7 @@ _LAZY = {
     "nn",
     "optim",
     "train",
+    "viz",
     "zoo",
 }  # loaded when first used, so that importing minigrad stays quick
 

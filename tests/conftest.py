@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import fake_device  # noqa: F401  (it makes the devices "fake" and "fake:1" known)
 import pytest
+from browser import browser, open_page  # noqa: F401  (fixtures for every test)
 
 
 @pytest.fixture(params=["cpu", "fake"])
