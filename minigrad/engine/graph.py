@@ -13,13 +13,13 @@ import threading
 from collections.abc import Callable, Container, Iterable, Sequence
 from contextlib import nullcontext
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from .backend import Array, as_array, backend_of, duplicate, is_array, on_device_of
 from .errors import GradientError, NonFiniteError, ShapeError, describe
-from .modes import Mode, local
+from .modes import STRICT, Call, Mode, local
 from .writes import tick, writes
 
 if TYPE_CHECKING:
@@ -29,11 +29,21 @@ _by_time = attrgetter("time")
 _storing = threading.Lock()
 
 
+class Seen(NamedTuple):
+    """What was kept of an op while somebody watched."""
+
+    inputs: tuple[Any, ...]
+    out: Any  # a tuple where there are several
+    seconds: float
+    calls: tuple[Call, ...]  # the modules and functions it ran in, the outermost first
+
+
 class Node:
     """How one value was made: which op, from which nodes, and what its rules will need."""
 
     __slots__ = (
-        "plan", "parents", "saved", "attrs", "shape", "dtype", "time", "scope", "line", "hooks", "grad", "retain",
+        "plan", "parents", "saved", "attrs", "shape", "dtype", "time", "scope", "line", "seen", "hooks", "grad",
+        "retain",
         "__weakref__",
     )  # fmt: skip
 
@@ -56,6 +66,7 @@ class Node:
         self.time = tick()
         self.scope = scope  # the path of the module that was running
         self.line: str | None = None  # "file:line" of the user's code, under debug()
+        self.seen: Seen | None = None
         self.hooks: dict[int, Callable[..., Any]] | None = None
         self.grad: Array | None = None
         self.retain = False
@@ -152,10 +163,10 @@ def sweep(
     for node, g in seeds:
         _accumulate(grads, node, g)
     previous = local.mode
-    local.mode = Mode(create_graph, previous.debug, previous.scope)
+    local.mode = Mode(create_graph, previous.debug, previous.scope, previous.calls)
     keep = retain_graph or create_graph
     try:
-        results = _run(order, grads, targets, useful, create_graph, keep or previous.debug, quiet)
+        results = _run(order, grads, targets, useful, create_graph, keep or bool(previous.debug), quiet)
         for node, g in grads.items():  # what is left are the leaves
             results[node] = _run_hooks(node, g, create_graph) if node.hooks and not quiet else g
     finally:
@@ -222,7 +233,7 @@ def _run(
 
 def _propagate(grads: dict[Node, Any], node: Node, g: Any, saved: Any, useful: set[Node] | None) -> None:
     """Run the rules of one node, and hand each result to the parent it belongs to."""
-    checking = local.mode.debug
+    checking = local.mode.debug == STRICT
     for i, rule, pick in node.plan.rules:
         if i >= 0 and useful is not None and node.parents[i] not in useful:
             continue

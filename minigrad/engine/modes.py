@@ -10,15 +10,29 @@ from typing import Any, TypeVar
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+WATCHING, STRICT = 1, 2  # to keep all that ops compute, to be drawn; and besides to stop at the first NaN or infinity
+
+
+class Call:
+    """One call of a module or of a function made of ops; two calls of the same one are two of these."""
+
+    __slots__ = ("name", "title")
+
+    def __init__(self, name: str, title: str = ""):
+        self.name = name
+        self.title = title  # the class of the module; "" for a function
+
+
 class Mode:
-    """Recording or not, checking every value or not, and inside which module. Replaced whole, never changed."""
+    """Recording or not, watching or not, and inside which module. Replaced whole, never changed."""
 
-    __slots__ = ("record", "debug", "scope")
+    __slots__ = ("record", "debug", "scope", "calls")
 
-    def __init__(self, record: bool = True, debug: bool = False, scope: str = ""):
+    def __init__(self, record: bool = True, debug: int = 0, scope: str = "", calls: tuple[Call, ...] = ()):
         self.record = record
-        self.debug = debug
+        self.debug = debug  # 0, WATCHING or STRICT
         self.scope = scope
+        self.calls = calls  # what is running, the outermost first, while watching
 
 
 class _Local(threading.local):
@@ -33,7 +47,7 @@ class switch:
 
     __slots__ = ("changes", "previous")
 
-    def __init__(self, record: bool | None = None, debug: bool | None = None, scope: str | None = None):
+    def __init__(self, record: bool | None = None, debug: int | None = None, scope: str | None = None):
         self.changes = (record, debug, scope)
         self.previous: list[Mode] = []  # a stack, so that one object may be entered again inside itself
 
@@ -45,6 +59,7 @@ class switch:
             old.record if record is None else record,
             old.debug if debug is None else debug,
             old.scope if scope is None else scope,
+            old.calls,
         )
 
     def __exit__(self, *_: object) -> None:
@@ -70,8 +85,16 @@ def enable_grad(function: Any = None) -> Any:
 
 
 def debug() -> switch:
-    """Inside, the first NaN or infinity stops the program, forward or backward, naming op, module and source line."""
-    return switch(debug=True)
+    """Inside, the first NaN or infinity stops the program, forward or backward, naming op, module and source line.
+
+    All values are kept as well, so that `mg.viz.graph` shows every number.
+    """
+    return switch(debug=STRICT)
+
+
+def watching() -> switch:
+    """Inside, every op keeps its inputs, its result, its time and its source line with the node that it records."""
+    return switch(debug=max(local.mode.debug, WATCHING))
 
 
 def is_grad_enabled() -> bool:

@@ -21,7 +21,9 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from time import perf_counter
 from types import FrameType
 from typing import Any
 
@@ -39,9 +41,9 @@ from .errors import (
     inside,
     nearest,
 )
-from .graph import Node, nonfinite
+from .graph import Node, Seen, nonfinite
 from .lanes import binary_lane, scalar_array, unary_lane
-from .modes import local
+from .modes import STRICT, Call, Mode, local
 from .plan import STAND_INS, Plan, Signature, names_of
 from .tensor import Tensor, wrap
 from .writes import writes
@@ -198,6 +200,7 @@ class Op:
         mode = local.mode
         if writes.recorded and mode.record:
             self._check_fresh(arrays, parents)
+        began = perf_counter() if mode.debug else 0.0
         try:
             if here is None:
                 out = self.forward(xp, *arrays, **attrs)
@@ -208,7 +211,8 @@ class Op:
             raise
         except EXPLAINED as error:
             raise explain(self, arrays, attrs, mode.scope, error) from (None if self.own else error)
-        if mode.debug:
+        seconds = perf_counter() - began if mode.debug else 0.0
+        if mode.debug == STRICT:
             self._check_finite(out, mode.scope, (*arrays, *attrs.values()))
         if not tensors:
             return out
@@ -219,7 +223,7 @@ class Op:
         if foreign and recorded:  # somebody else's arrays may change before the backward
             arrays = [duplicate(a) if p is None and is_array(a) else a for a, p in zip(arrays, parents)]
         if self.several:
-            return self._finish_several(xp, out, arrays, parents, mask if recorded else 0, attrs)
+            return self._finish_several(xp, out, arrays, parents, mask if recorded else 0, attrs, seconds)
         if not is_array(out):
             out = scalar_array(self, out)
         if recorded and out.dtype.kind == "c":
@@ -230,10 +234,16 @@ class Op:
             )
         if not recorded or out.dtype.kind != "f":
             return wrap(out, None)
-        return wrap(out, self.record(out, arrays, parents, mask, attrs))
+        return wrap(out, self.record(out, arrays, parents, mask, attrs, seconds))
 
     def record(
-        self, out: Any, arrays: Sequence[Any], parents: Sequence[Node | None], mask: int, attrs: dict[str, Any]
+        self,
+        out: Any,
+        arrays: Sequence[Any],
+        parents: Sequence[Node | None],
+        mask: int,
+        attrs: dict[str, Any],
+        seconds: float = 0.0,
     ) -> Node:
         """The node of an output, or of several, just computed."""
         plan = self.plan_for(mask, len(arrays))
@@ -247,17 +257,24 @@ class Op:
             shape, dtype = out.shape, out.dtype
         node = Node(plan, parents, plan.save(arrays, out, attrs), attrs, shape, dtype, mode.scope)
         if mode.debug:
-            node.line = user_line()
+            watch(node, arrays, out, seconds)
         return node
 
     def _finish_several(
-        self, xp: Any, outs: Any, arrays: list[Any], parents: list[Node | None], mask: int, attrs: dict[str, Any]
+        self,
+        xp: Any,
+        outs: Any,
+        arrays: list[Any],
+        parents: list[Node | None],
+        mask: int,
+        attrs: dict[str, Any],
+        seconds: float,
     ) -> tuple[Tensor, ...]:
         """Several outputs share one node; each floating one gets a node of its own that picks it."""
         outs = tuple([xp.asarray(o) for o in outs])
         if not mask:
             return tuple([wrap(o) for o in outs])
-        node = self.record(outs, arrays, parents, mask, attrs)
+        node = self.record(outs, arrays, parents, mask, attrs, seconds)
         return tuple([self.output(o, node, i) for i, o in enumerate(outs)])
 
     def output(self, array: Array, node: Node, index: int) -> Tensor:
@@ -356,6 +373,12 @@ def is_only_hidden(array: Any) -> bool:
         return bool((xp.isfinite(array) | (array == -np.inf)).all())
 
 
+def watch(node: Node, inputs: Sequence[Any], out: Any, seconds: float) -> None:
+    """Keep with a node what `mg.viz` draws."""
+    node.line = user_line()
+    node.seen = Seen(tuple(inputs), out, seconds, local.mode.calls)
+
+
 def user_line() -> str:
     """`file:line` of the innermost frame outside minigrad."""
     frame: FrameType | None = sys._getframe(1)
@@ -413,6 +436,12 @@ class Composite:
         return f"<function {self.name}{self.signature}>"
 
     def __call__(self, *args: Any, **attrs: Any) -> Any:
+        if local.mode.debug:
+            with inside_call(self.name):
+                return self._computed(args, attrs)
+        return self._computed(args, attrs)
+
+    def _computed(self, args: Sequence[Any], attrs: dict[str, Any]) -> Any:
         if self.signature.variadic:
             count = len(self.signature.inputs) - 1
             inputs, attrs = self.signature.bind(
@@ -434,6 +463,17 @@ class Composite:
             raise
         except EXPLAINED as error:
             raise explain(self, inputs, attrs, local.mode.scope, error) from None
+
+
+@contextmanager
+def inside_call(name: str) -> Iterator[None]:
+    """Inside, ops belong to a call of a function made of ops; for those who watch."""
+    outer = local.mode
+    local.mode = Mode(outer.record, outer.debug, outer.scope, (*outer.calls, Call(name)))
+    try:
+        yield
+    finally:
+        local.mode = outer
 
 
 def composite(function: Callable[..., Any]) -> Composite:

@@ -12,13 +12,14 @@ higher derivative is wanted: what a kernel keeps would be a constant there, and 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from time import perf_counter
 from typing import Any, NamedTuple
 
 from ..engine.backend import Array, duplicate, is_array
 from ..engine.errors import MinigradError, explain
 from ..engine.graph import Node, sweep
-from ..engine.modes import enable_grad, local
-from ..engine.op import EXPLAINED, Composite, Op, _output, user_line
+from ..engine.modes import STRICT, enable_grad, local
+from ..engine.op import EXPLAINED, Composite, Op, _output, inside_call, watch
 from ..engine.plan import Signature
 from ..engine.tensor import Tensor, wrap
 from ..engine.writes import writes
@@ -69,18 +70,20 @@ class Fused(Op):
             bit += bit
         kernel = self.kernel_for(arrays, attrs)
         if kernel is None:
-            return self.define(args, attrs)
+            return self.watched_define(args, attrs) if local.mode.debug else self.define(args, attrs)
         mode = local.mode
         recorded = mask and mode.record
         if recorded and writes.recorded:
             self._check_fresh(arrays, parents)
+        began = perf_counter() if mode.debug else 0.0
         try:
             out, kept = kernel.forward(*arrays, **attrs)
         except MinigradError:
             raise
         except EXPLAINED as error:
             raise explain(self, arrays, attrs, mode.scope, error) from None
-        if mode.debug:
+        seconds = perf_counter() - began if mode.debug else 0.0
+        if mode.debug == STRICT:
             self._check_finite(out, mode.scope, (*arrays, *attrs.values()))
         if not tensors:
             return out
@@ -88,7 +91,10 @@ class Fused(Op):
             return wrap(out)
         if foreign:  # somebody else's arrays may change before the backward
             arrays = [a if isinstance(x, Tensor) or not is_array(a) else duplicate(a) for a, x in zip(arrays, args)]
-        return wrap(out, self._node(out, arrays, parents, mask, kernel, kept, attrs))
+        node = self._node(out, arrays, parents, mask, kernel, kept, attrs)
+        if mode.debug:
+            watch(node, arrays, out, seconds)
+        return wrap(out, node)
 
     def _node(
         self, out: Array, arrays: list[Any], parents: Any, mask: int, kernel: Kernel, kept: Any, attrs: Attributes
@@ -97,11 +103,7 @@ class Fused(Op):
         if plan is None:
             needs = tuple([bool(mask >> i & 1) for i in range(self.arity)])
             plan = self.fused_plans[mask] = FusedPlan(self, needs)
-        mode = local.mode
-        node = Node(plan, parents, (*arrays, kernel, kept, attrs), attrs, out.shape, out.dtype, mode.scope)
-        if mode.debug:
-            node.line = user_line()
-        return node
+        return Node(plan, parents, (*arrays, kernel, kept, attrs), attrs, out.shape, out.dtype, local.mode.scope)
 
     def kernel_for(self, arrays: Sequence[Any], attrs: Attributes) -> Kernel | None:
         """The first kernel, in the order of preference, for the place where all these arrays are; None if none fits."""
@@ -122,6 +124,11 @@ class Fused(Op):
     def _complete(self, args: Sequence[Any], attrs: Attributes) -> tuple[tuple[Any, ...], Attributes]:
         inputs, attrs = self.signature.bind(self.name, args, attrs)
         return tuple(inputs), {**self.signature.defaults, **attrs}
+
+    def watched_define(self, args: Sequence[Any], attrs: Attributes) -> Any:
+        """By the definition, whose ops belong to a call of this op."""
+        with inside_call(self.name):
+            return self.define(args, attrs)
 
     def define(self, args: Sequence[Any], attrs: Attributes) -> Any:
         """Compute by the definition."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..engine.backend import on_device_of
 from ..engine.errors import ArgumentError, CallError, MinigradError
 from ..engine.graph import leaf
-from ..engine.modes import Mode, local
+from ..engine.modes import Call, Mode, local
 from ..engine.tensor import HookHandle, Tensor, wrap
 from ..engine.writes import writes
 from .state import IncompatibleKeys, StateError, fitted, moved
@@ -62,7 +62,8 @@ class Module:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         outer = local.mode
         scope = f"{outer.scope}.{self._name}" if outer.scope else self._name
-        local.mode = Mode(outer.record, outer.debug, scope)
+        calls = (*outer.calls, Call(self._name, type(self).__name__)) if outer.debug else ()
+        local.mode = Mode(outer.record, outer.debug, scope, calls)
         try:
             if self._pre_hooks or self._hooks:  # not has_hooks(): the smallest layers would feel the call
                 return self._forward_with_hooks(args, kwargs)
