@@ -1,6 +1,7 @@
 """Fused operations: each has a definition made of ordinary ops, and kernels for NumPy, numba and CUDA that compute it faster."""
 
-from . import numpy, numpy_attention, numpy_rows  # noqa: F401  (importing them registers their kernels)
+from ..ops import products
+from . import numpy, numpy_attention, numpy_rows, stacks  # noqa: F401  (importing them registers their kernels)
 from .definitions import (
     attention,
     cross_entropy,
@@ -19,6 +20,8 @@ from .definitions import (
 )
 from .fused import FUSED, Fused, Kernel
 from .selection import implementation, use
+
+products.stacked = stacks.product
 
 __all__ = [
     "FUSED", "Fused", "Kernel", "attention", "cross_entropy", "dropout", "embedding", "gelu", "implementation",

@@ -103,6 +103,11 @@ def blas_obeys() -> bool:
     return bool(_controller.lib_controllers)
 
 
+def divided() -> bool:
+    """Whether all cores have work already: threads that divide it among them, or other processes of the same training."""
+    return _depth > 0 or _share == 1
+
+
 @contextmanager
 def single_blas() -> Iterator[None]:
     """Inside, BLAS uses one thread. Several threads may be inside at once, and the last one to leave undoes it."""

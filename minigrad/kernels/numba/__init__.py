@@ -1,4 +1,7 @@
-"""The fused operations compiled by numba, for float32 on one core; training runs one thread for each part of a batch."""
+"""The fused operations compiled by numba, for float32 on one core; training runs one thread for each part of a batch.
+
+Stacks of products are computed by all cores where no training divides its batch.
+"""
 
 import numpy as np
 
@@ -6,7 +9,7 @@ from ..definitions import silu
 from .compiling import keeping
 
 with keeping():
-    from . import attention, elementwise, optim, rows  # noqa: F401  (importing them registers their kernels)
+    from . import attention, elementwise, optim, products, rows  # noqa: F401  (importing them registers their kernels)
 
 
 def try_out() -> None:

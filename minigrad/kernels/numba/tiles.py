@@ -78,7 +78,7 @@ def tile(context, left, left_row, left_step, right, result, result_row, rows, de
 
 
 @intrinsic
-def _turn(context, source, source_row, rows, target, scale):
+def turn(context, source, source_row, rows, target, scale):
     """Transpose 8 rows of 8 floats, times `scale`, into 8 rows of a panel; `rows` says how many there are."""
 
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
@@ -124,4 +124,4 @@ def pack_transposed(source, source_row, rows, columns, panels, scale):
     for i in range(0, rows, 8):
         panel = panels + (i // COLUMNS * columns * COLUMNS + i % COLUMNS) * ITEM
         for j in range(0, columns, 8):
-            _turn(source + i * source_row + j * ITEM, source_row, rows - i, panel + j * PANEL_ROW, scale)
+            turn(source + i * source_row + j * ITEM, source_row, rows - i, panel + j * PANEL_ROW, scale)
