@@ -14,6 +14,7 @@ from .engine.op import op
 from .engine.tensor import Tensor
 from .functions import *  # noqa: F403
 from .functions import __all__ as _functions
+from .ops import products as _products
 from .ops.creation import arange, empty, eye, full, full_like, linspace, ones, ones_like, zeros, zeros_like
 from .ops.random import manual_seed, rand, randint, randn, randperm
 from .saving import load, save
@@ -38,6 +39,16 @@ _LAZY = {
     "viz",
     "zoo",
 }  # loaded when first used, so that importing minigrad stays quick
+
+
+def _stacked(a: Any, b: Any) -> Any:
+    """Load the kernels when the first stacks of matrices are multiplied; they put their own function in this one's place."""
+    import_module(f"{__name__}.kernels")
+    return _products.stacked(a, b) if _products.stacked is not None else None
+
+
+if _products.stacked is None:
+    _products.stacked = _stacked
 
 
 if not TYPE_CHECKING:  # a type checker knows what is here

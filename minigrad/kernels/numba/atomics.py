@@ -88,7 +88,8 @@ def pause(context):
 
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
         if _HAS_PAUSE:
-            builder.call(builder.module.declare_intrinsic("llvm.x86.sse2.pause", (), ir.FunctionType(ir.VoidType(), [])), [])
+            kind = ir.FunctionType(ir.VoidType(), [])
+            builder.call(builder.module.declare_intrinsic("llvm.x86.sse2.pause", (), kind), [])
         return context.get_dummy_value()
 
     return types.void(), generate

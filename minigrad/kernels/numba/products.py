@@ -25,7 +25,7 @@ from .vectors import load, store
 F = np.float32
 SHARED = 200_000  # multiplications from which others are let help, and those from which they are woken up
 WAKING = 1_000_000
-PARTS = 64  # that a stack is divided into
+PARTS = 32  # that a stack is divided into, at most twice as many
 SPINS = 3_000  # looks at the board before a helper sleeps: some 100 µs
 PATIENCE = 10_000  # looks at the board before who waits for a helper lets other threads run
 
@@ -163,7 +163,8 @@ def _run(a, b, out, part, board, wake):
         stack[place] = address
         stack[place + 1], stack[place + 2] = strides[0], strides[-3]
         stack[place + 3], stack[place + 4] = strides[-2], strides[-1]
-    stack[OUT], stack[INNER], stack[M], stack[K], stack[N] = out.ctypes.data, *out.shape[-3:-1], b.shape[-2], b.shape[-1]
+    stack[OUT], stack[INNER] = out.ctypes.data, out.shape[-3]
+    stack[M], stack[K], stack[N] = out.shape[-2], b.shape[-2], b.shape[-1]
     stack[COUNT], stack[PART] = out.size // (stack[M] * stack[N]), part
     if board:
         _together(stack, board, wake)
