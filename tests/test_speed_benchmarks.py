@@ -18,7 +18,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT))  # pytest puts only the tests' own folder there
 
-from benchmarks import gpt, measure, memory, mlp_step, results, scaling, train_step  # noqa: E402
+from benchmarks import gpt, matmul, measure, memory, mlp_step, results, scaling, train_step  # noqa: E402
 
 TINY = replace(gpt.CONFIGS["tiny"], layers=2, batch=3, dtype="float64")
 needs_proc = pytest.mark.skipif(
@@ -185,6 +185,14 @@ def test_kernels_that_do_not_load_are_not_measured_under_their_name(monkeypatch:
     monkeypatch.setattr(gpt_minigrad.kernels, "implementation", lambda: "numpy")
     with pytest.raises(ImportError, match="numba does not work here"):
         gpt_minigrad.loaded_kernels()
+
+
+def test_matmul_reports_every_way(no_torch: Path) -> None:
+    result = last_line(run("benchmarks.matmul", "--quick", "--json", "--shape", "3x4x8x16", hidden=no_torch))
+    measured = result["detail"]["measured"]
+    assert measured.keys() == {f"3x4x8x16, {way}" for way in matmul.WAYS}
+    assert all(one["same"] and one["peers"]["minigrad"]["median"] > 0 for one in measured.values())
+    assert all(one["missing"].keys() == {"PyTorch"} for one in measured.values())
 
 
 def test_mlp_step_reports_every_task(no_torch: Path) -> None:
