@@ -355,6 +355,16 @@ def _rows(subject: Subject) -> str:
     return unlike_rows(model, call)
 
 
+def _draws(subject: Subject) -> str:
+    """The graph of its loss has the parameters in it, and can be written down."""
+    from .drawing import graph_of
+
+    graph = graph_of(subject.spec, subject.config)
+    names = {box.name for box in graph.boxes if box.kind == "parameter"}
+    graph.dot()
+    return f"{sum(box.kind == 'op' for box in graph.boxes)} ops, {len(names)} parameters"
+
+
 CHECKS: dict[str, Callable[[Subject], str]] = {
     "settings": _settings,
     "light to import": lambda subject: import_lightly(subject.spec),
@@ -366,4 +376,5 @@ CHECKS: dict[str, Callable[[Subject], str]] = {
     "predicts": _predicts,
     "cached decoding": _decodes,
     "rows are independent": _rows,
+    "draws its graph": _draws,
 }

@@ -1,0 +1,196 @@
+"""`mg.viz.graph`: the computation behind a tensor, or of a model on an input, as an object that can be drawn in many ways."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from .. import kernels
+from ..engine.errors import ArgumentError, GradientError, MissingExtraError, nearest
+from ..engine.modes import enable_grad, watching
+from ..engine.tensor import Tensor
+from ..nn.module import Module
+from ..saving import write_atomically
+from .dot import dot_of
+from .drawing import scene_of
+from .labels import Look
+from .page import as_data
+from .replay import Step, replay
+from .scene import Scene, clean
+from .tracing import Box, boxes_of, key_of, names_in
+from .tree import Tree
+from .view import View
+
+__all__ = ["SUFFIXES", "Graph", "graph", "watched"]
+
+SUFFIXES = (".svg", ".png", ".pdf", ".dot", ".json", ".html", ".txt")
+
+
+def graph(
+    what: Tensor | Module | Callable[..., Any],
+    *inputs: Any,
+    name: str | None = None,
+    depth: int = 1,
+    direction: str = "forward",
+    color: str | None = None,
+    fused: bool = False,
+    seed: Any = None,
+    **options: Any,
+) -> Graph:
+    """The graph of a tensor, `graph(loss)`; or of a model or function called with inputs, `graph(model, x)`.
+
+    A call is watched, so that every number is there; a tensor shows what is still known, which is all of it if it was
+    computed inside `with mg.debug():`. `depth` says how many levels of modules a still picture opens; `direction` is
+    "forward", "backward" or "both"; `color` tells a cost, "time", "bytes" or "flops". A model is computed by ordinary ops
+    unless `fused`. Gradients are those of the output, weighted by `seed`, ones unless given. Other keyword arguments go
+    to the model.
+
+    >>> import minigrad as mg
+    >>> x, w = mg.tensor(3.0), mg.tensor(2.0, requires_grad=True)
+    >>> print(mg.viz.graph(w * x + 1))
+    w                 input     float32  2  ∇ 3
+    multiply          op        float32  6  ∇ 1  <- w, b = 3
+    add               op        float32  7  ∇ 1  <- multiply, b = ?
+    """
+    known = names_in(sys._getframe(1))
+    given: list[Tensor] = []
+    if isinstance(what, Tensor):
+        if inputs or options:
+            raise ArgumentError("graph: a tensor takes no inputs", "graph(tensor), or graph(model, input)")
+        roots, title = [what], known.get(id(what.node), ("graph", what))[0]
+    elif callable(what):
+        arguments = [x if isinstance(x, Tensor) else _as_tensor(x) for x in inputs]
+        given = [x for x in arguments if isinstance(x, Tensor)]
+        roots = watched(lambda: what(*arguments, **options), fused)
+        title = type(what).__name__ if isinstance(what, Module) else getattr(what, "__name__", "graph")
+        known = _names_of_call(what, given) | known
+    else:
+        raise ArgumentError("graph: this has no graph", "a Tensor, or a model and its inputs", type(what).__name__)
+    if all(root.node is None for root in roots):
+        raise GradientError(
+            "graph: nothing was recorded",
+            fix="give it a tensor that was made from one with requires_grad=True, outside of no_grad()",
+        )
+    boxes = boxes_of(roots, known, [t.data for t in given])
+    return Graph(boxes, name or title, depth, Look(direction, color), seed)
+
+
+def _names_of_call(what: Any, given: Sequence[Tensor]) -> dict[int, tuple[str, Tensor]]:
+    """The names of a model's parameters, and of what it was called with."""
+    names = {key_of(t): (f"input {i}" if len(given) > 1 else "input", t) for i, t in enumerate(given)}
+    if isinstance(what, Module):
+        names |= {key_of(parameter): (path, parameter) for path, parameter in what.named_parameters()}
+    return names
+
+
+def watched(function: Callable[[], Any], fused: bool = False) -> list[Tensor]:
+    """Call a function while watching, by ordinary ops unless `fused`; returns the tensors that it returned."""
+    with enable_grad(), watching():
+        if fused:
+            out = function()
+        else:
+            with kernels.use("definitions"):
+                out = function()
+    roots = list(_tensors(out))
+    if not roots:
+        expected = "a Tensor, or some in a tuple, list or dict"
+        raise ArgumentError("graph: the function returned no tensor", expected, type(out).__name__)
+    return roots
+
+
+def _as_tensor(value: Any) -> Any:
+    from ..engine.convert import tensor
+
+    return tensor(value) if hasattr(value, "__array__") or isinstance(value, (list, int, float)) else value
+
+
+def _tensors(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, (tuple, list, dict)):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _tensors(part)
+
+
+class Graph:
+    """A graph that shows itself in a notebook, prints as text, and writes itself as .svg .png .pdf .dot .json .html .txt."""
+
+    def __init__(
+        self, boxes: list[Box], name: str = "graph", depth: int = 1, look: Look | None = None, seed: Any = None
+    ):
+        self.boxes, self.name, self.depth, self.look = boxes, clean(name), depth, look or Look()
+        self.steps: list[Step] = replay(boxes, seed)
+        self.tree = Tree(boxes, self.name)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Graph {self.name}: {sum(box.kind == 'op' for box in self.boxes)} ops; print it, or write it to a file>"
+        )
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def _repr_svg_(self) -> str | None:
+        try:
+            return self.scene.svg()
+        except MissingExtraError:
+            return None  # the notebook shows the text
+
+    @cached_property
+    def view(self) -> View:
+        """What the still picture shows."""
+        return View(self.tree, self.tree.root, self.depth)
+
+    @cached_property
+    def scene(self) -> Scene:
+        """The still picture, laid out."""
+        return scene_of(self.view, self.look, self.name)
+
+    def dot(self) -> str:
+        """The still picture in Graphviz's language."""
+        return dot_of(self.view, self.look)
+
+    def data(self) -> dict[str, Any]:
+        """Everything as plain data: boxes, groups, and how the gradients came about."""
+        from .graph_data import data_of
+
+        return data_of(self)
+
+    def html(self) -> str:
+        """A page to open boxes, search, and step through forward and backward, one op at a time."""
+        from .graph_page import page_of
+
+        return page_of(self)
+
+    def text(self) -> str:
+        """Every value on a line, inside its modules."""
+        from .graph_text import text_of
+
+        return text_of(self)
+
+    def write(self, path: str | os.PathLike[str], dark: bool = False) -> Path:
+        """Write the graph; the suffix of the path says how. `dark` is for .png and .pdf: the others are both."""
+        target = Path(path)
+        suffix = target.suffix.lower()
+        if suffix in (".svg", ".png", ".pdf"):
+            return self.scene.write(target, dark)
+        writers = {
+            ".dot": self.dot,
+            ".json": lambda: json.dumps(json.loads(as_data(self.data())), indent=1, ensure_ascii=False) + "\n",
+            ".html": self.html,
+            ".txt": lambda: self.text() + "\n",
+        }
+        if suffix not in writers:
+            raise ArgumentError(
+                f"{os.fspath(path)!r}: a graph cannot be written like this",
+                " ".join(SUFFIXES),
+                suffix,
+                nearest(suffix, SUFFIXES),
+            )
+        write_atomically(target, writers[suffix]().encode())
+        return target

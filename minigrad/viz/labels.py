@@ -1,0 +1,183 @@
+"""What stands in the boxes of a graph: lines of text, thumbnails, and how large that makes a box."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..engine.errors import ArgumentError, nearest
+from .numbers import brief, count, thumbnail
+from .scene import clean, text_width
+from .tracing import Box
+from .tree import Group, Item
+from .view import Port
+
+__all__ = [
+    "COLORS",
+    "DIRECTIONS",
+    "Look",
+    "Row",
+    "cost",
+    "fit",
+    "form",
+    "frame_title",
+    "kind_of",
+    "rows",
+    "size",
+    "thumbs",
+]
+
+SIZE, ROW, PAD = 11.0, 14.5, 9.0
+THUMB = (46.0, 23.0)
+LONGEST = 34  # letters in a row
+DIRECTIONS = ("forward", "backward", "both")
+COLORS = ("time", "bytes", "flops")
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a graph is drawn: which way arrows go, and what colours tell besides the kinds of boxes."""
+
+    direction: str = "forward"
+    color: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.direction not in DIRECTIONS:
+            raise ArgumentError(
+                f"graph: unknown direction {self.direction!r}",
+                ", ".join(DIRECTIONS),
+                fix=nearest(self.direction, DIRECTIONS),
+            )
+        if self.color is not None and self.color not in COLORS:
+            raise ArgumentError(
+                f"graph: unknown colour {self.color!r}", ", ".join(COLORS), fix=nearest(str(self.color), COLORS)
+            )
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of text in a box."""
+
+    text: str
+    role: str = "detail"  # or "name", "form", "value", "gradient"
+    color: str = "faint"
+    bold: bool = False
+
+
+def rows(thing: Any, look: Look) -> list[Row]:
+    """The lines of text in a box, the first one its name."""
+    if isinstance(thing, Port) and thing.is_result:
+        return _box_rows(thing.box, look)
+    if isinstance(thing, Port):
+        word = "from" if thing.is_entry else "to"
+        shown = thing.box.label if thing.is_entry else "outside"
+        return [Row(fit(f"{word} {shown}"), "name"), Row(fit(form(thing.box)), "form")]
+    return _group_rows(thing, look) if isinstance(thing, Group) else _box_rows(thing, look)
+
+
+def _group_rows(group: Group, look: Look) -> list[Row]:
+    times = f" ×{len(group.copies)}" if group.copies else ""
+    name = group.name
+    if group.copies:
+        first, last = group.copies[0].name, group.copies[-1].name
+        name = first if first == last else f"{first} … {last.rpartition('.')[2]}"
+    boxes = list(group.boxes())
+    ops = sum(box.kind == "op" for box in boxes)
+    weights = sum(math.prod(box.shape) for box in group.everything() if box.kind == "parameter")
+    rows = [Row(fit(f"{name}{times}"), "name", "ink", True)]
+    if group.title and group.title not in (group.name, "module"):
+        rows.append(Row(fit(group.title)))
+    inside = f"{ops} op{'s' * (ops != 1)}" + (" each" if times else "")
+    rows.append(Row(fit(inside + (f" · {count(weights)} weights" if weights else ""))))
+    return [*rows, *_cost_rows(group, look)]
+
+
+def _box_rows(box: Box, look: Look) -> list[Row]:
+    title = f"{box.name} = {box.op.strip('_')}" if box.name and box.op else box.label
+    rows = [Row(fit(title), "name", "error" if box.failed else "ink", True)]
+    given = [f"{entry.name} = {entry.text}" for entry in box.inputs if entry.source is None and entry.text]
+    given += [f"{name} = {value}" for name, value in box.attrs.items() if value is not None and _is_short(value)]
+    if box.failed:
+        return [*rows, *[Row(fit(line), "form", "error") for line in given]]
+    if given:
+        rows.append(Row(fit(", ".join(given))))
+    rows.append(Row(fit(form(box)), "form"))
+    if look.direction != "backward":
+        shown = "value not kept" if box.value is None else fit(brief(box.value))
+        rows.append(Row(shown, "value", "faint" if box.value is None else "ink"))
+    if box.gradient is not None:
+        rows.append(Row(fit("∇ " + brief(box.gradient)), "gradient", "gradient"))
+    return [*rows, *_cost_rows(box, look)]
+
+
+def _cost_rows(item: Item, look: Look) -> list[Row]:
+    if look.color is None:
+        return []
+    amount = cost(item, look.color)
+    unit = {"time": "s", "bytes": "B", "flops": "FLOP"}[look.color]
+    shown = f"{amount * 1e6:.0f} µs" if look.color == "time" else count(amount, unit)
+    return [Row(shown)]
+
+
+def thumbs(thing: Any, look: Look) -> list[np.ndarray]:
+    """Small pictures of a box's value and gradient, where they are large."""
+    if isinstance(thing, Port) and thing.is_result:
+        return thumbs(thing.box, look)
+    if not isinstance(thing, Box):
+        return []
+    arrays = [thing.value if look.direction != "backward" else None, thing.gradient]
+    return [pixels for array in arrays if array is not None and (pixels := thumbnail(array)) is not None]
+
+
+def size(thing: Any, look: Look) -> tuple[float, float]:
+    """Width and height of a box, in points."""
+    lines, pictures = rows(thing, look), thumbs(thing, look)
+    slack = {"parameter": 26, "input": 26, "module": 14, "output": 10}.get(kind_of(thing), 0)
+    width = max([text_width(row.text, SIZE) * (1.03 if row.bold else 1) for row in lines]) + 2 * PAD + slack
+    width = max(width, len(pictures) * (THUMB[0] + 6) + 2 * PAD)
+    return width, len(lines) * ROW + PAD + (THUMB[1] + 6 if pictures else 0)
+
+
+def kind_of(thing: Any) -> str:
+    """Which form a box has."""
+    if isinstance(thing, Port):
+        return "output" if thing.is_result else "port"
+    if isinstance(thing, Group):
+        return "module"
+    return "error" if thing.failed else "output" if thing.is_output else thing.kind
+
+
+def cost(item: Any, color: str) -> float:
+    """What an item costs, with everything inside of it."""
+    name = {"time": "seconds", "bytes": "bytes", "flops": "flops"}[color]
+    boxes = item.everything() if isinstance(item, Group) else [item]
+    return sum(getattr(box, name) or 0 for box in boxes)
+
+
+def frame_title(group: Group) -> str:
+    """What stands at the top of an open group: its name, how many look the same, and its class."""
+    times = f" ×{len(group.copies)}" if group.copies else ""
+    return f"{group.name}{times}" + (f"  {group.title}" if group.title not in ("", "module", group.name) else "")
+
+
+def form(box: Box) -> str:
+    """Shape and dtype."""
+    shape = (
+        ""
+        if box.shape == ()
+        else " ".join(map(str, box.shape))
+        if box.shape and isinstance(box.shape[0], tuple)
+        else str(tuple(box.shape))
+    )
+    return f"{shape} {box.dtype}".strip()
+
+
+def _is_short(value: Any) -> bool:
+    return isinstance(value, (int, float, str, bool)) or isinstance(value, tuple) and len(value) <= 4
+
+
+def fit(text: str, longest: int = LONGEST) -> str:
+    return clean(text, longest)

@@ -1,0 +1,287 @@
+const $ = (id) => document.getElementById(id);
+const views = new Map(DATA.views.map((view) => [view.group, view]));
+const state = { view: DATA.views[0].group, instance: 0, step: -1, found: null };
+const stepsForward = DATA.forward, stepsBackward = DATA.backward;
+const stepCount = stepsForward.length + stepsBackward.length;
+const orderOf = new Map(stepsForward.map((id, index) => [id, index]));
+const backwardOf = new Map(stepsBackward.map((step, index) => [step.box, index]));
+// When the last contribution to a box arrives: from then on it has its whole gradient.
+const gradientAt = new Map();
+stepsBackward.forEach((step, index) => {
+  if (!gradientAt.has(step.box)) gradientAt.set(step.box, index - 1);
+  for (const part of step.parts) gradientAt.set(part.to, index);
+});
+
+const things = () => views.get(state.view).instances[state.instance].things;
+const pictureOf = (view) => $('view-' + view);
+const boxesIn = (view) => pictureOf(view).querySelectorAll('.box');
+const nameOf = (id) => (DATA.boxes[id] ? DATA.boxes[id].label : DATA.groups[id].name);
+
+// Opening and leaving
+
+function open(view, instance = 0) {
+  state.view = view;
+  state.instance = instance;
+  draw();
+}
+
+function leave() {
+  const twin = DATA.groups[views.get(state.view).instances[state.instance].group];
+  if (twin.parent === null) return;
+  const [view, instance] = placeOfGroup(twin.parent);
+  open(view, instance);
+}
+
+function placeOfGroup(id) {
+  for (const view of DATA.views) {
+    const instance = view.instances.findIndex((one) => one.group === id);
+    if (instance >= 0) return [view.group, instance];
+  }
+  return [DATA.views[0].group, 0];
+}
+
+function drawTrail() {
+  const trail = [];
+  for (let id = views.get(state.view).instances[state.instance].group; id !== null; id = DATA.groups[id].parent) trail.unshift(id);
+  $('trail').replaceChildren(...trail.flatMap((id, index) => {
+    const isLast = index === trail.length - 1;
+    const button = element('button', { 'data-group': id, disabled: isLast ? '' : false, onclick: () => open(...placeOfGroup(id)) }, nameOf(id));
+    return index ? ['›', button] : [button];
+  }));
+  const instances = views.get(state.view).instances;
+  if (instances.length > 1) {
+    const select = element('select', { id: 'instance', onchange: (event) => open(state.view, Number(event.target.value)) },
+      ...instances.map((one, index) => element('option', { value: index, selected: index === state.instance ? '' : false }, one.name)));
+    $('trail').append(element('span', { class: 'faint' }, `one of ${instances.length} that look the same:`), select);
+  }
+}
+
+// Drawing: the picture is there; texts and thumbnails are those of the chosen instance
+
+function draw() {
+  for (const view of document.querySelectorAll('.view')) view.hidden = view.id !== 'view-' + state.view;
+  const now = things();
+  for (const box of boxesIn(state.view)) {
+    const thing = now[box.dataset.key];
+    const texts = box.querySelectorAll('text');
+    thing.rows.forEach(([text, role], index) => { texts[index].textContent = hidden(thing, role) ? '…' : text; });
+    box.querySelectorAll('image').forEach((image, index) => {
+      if (thing.thumbs) image.setAttribute('href', 'data:image/png;base64,' + thing.thumbs[index]);
+      const isGradient = thing.thumbs && index === thing.thumbs.length - 1 && thing.rows.some(([, role]) => role === 'gradient');
+      image.style.visibility = hidden(thing, isGradient ? 'gradient' : 'value') ? 'hidden' : '';
+    });
+    box.classList.toggle('later', state.step >= 0 && hidden(thing, 'value'));
+    box.classList.toggle('found', thing.id === state.found);
+    box.querySelector('title')?.remove();
+  }
+  drawTrail();
+  mark();
+  paint();
+  $('where').textContent = state.step < 0 ? `${stepsForward.length} steps forward, ${stepsBackward.length} back`
+    : state.step < stepsForward.length ? `forward ${state.step + 1} of ${stepsForward.length}`
+      : `backward ${state.step - stepsForward.length + 1} of ${stepsBackward.length}`;
+  $('first').disabled = $('back').disabled = state.step < 0;
+  $('next').disabled = state.step >= stepCount - 1;
+}
+
+// While stepping, what has not been computed yet is not shown.
+function hidden(thing, role) {
+  if (state.step < 0 || !DATA.boxes[thing.id] || (role !== 'value' && role !== 'gradient')) return false;
+  if (role === 'value') return orderOf.has(thing.id) && orderOf.get(thing.id) > state.step;
+  const done = state.step - stepsForward.length;
+  return done < 0 || !gradientAt.has(thing.id) || gradientAt.get(thing.id) > done;
+}
+
+function paint() {
+  const color = $('color').value;
+  const now = things();
+  const costs = new Map(Object.entries(now).filter(([, thing]) => !thing.port)
+    .map(([key, thing]) => [key, (DATA.boxes[thing.id] || DATA.groups[thing.id])[color] || 0]));
+  const most = Math.max(...costs.values(), 0);
+  for (const box of boxesIn(state.view)) {
+    const share = color && most ? (costs.get(box.dataset.key) || 0) / most : 0;
+    for (const shape of box.querySelectorAll(':scope > rect, :scope > polygon')) {
+      if (shape.getAttribute('fill') !== 'none' && shape.getAttribute('width') !== '5') {
+        shape.style.fill = share ? `color-mix(in srgb, var(--accent) ${Math.round(8 + 52 * share)}%, var(--paper))` : '';
+      }
+    }
+  }
+}
+
+// Details
+
+function rowsOf(pairs) {
+  return element('table', {}, ...pairs.filter(([, value]) => value !== null && value !== undefined && value !== '')
+    .map(([name, value]) => element('tr', {}, element('td', {}, name), element('td', { class: 'mono' }, value))));
+}
+
+const amount = (number, unit) => (number >= 1e9 ? show(number / 1e9) + ' G' : number >= 1e6 ? show(number / 1e6) + ' M' : number >= 1e3 ? show(number / 1e3) + ' k' : number + ' ') + unit;
+
+function statisticsOf(array) {
+  return array && array.whole && array.statistics ? Object.entries(array.statistics).map(([name, value]) => `${name} ${show(value)}`).join(', ') : null;
+}
+
+function tell(id) {
+  const box = DATA.boxes[id];
+  if (!box) return tellGroup(id);
+  const inputs = box.inputs.map((entry) => `${entry.name} = ${entry.from ? nameOf(entry.from) : entry.text}`).join(', ');
+  const settings = Object.entries(box.settings).map(([name, value]) => `${name} = ${value}`).join(', ');
+  $('details').replaceChildren(element('h2', {}, box.label), rowsOf([
+    ['what', box.output ? `${box.kind}, output` : box.kind], ['op', box.op], ['inputs', inputs], ['settings', settings],
+    ['shape', `(${box.shape.map((part) => (Array.isArray(part) ? `(${part.join(', ')})` : part)).join(', ')})`], ['dtype', box.dtype],
+    ['value', box.value ? box.value.text : 'not kept: compute inside `with mg.debug():`'], ['', statisticsOf(box.value)],
+    ['gradient', box.gradient && box.gradient.text], ['', statisticsOf(box.gradient)],
+    ['keeps', box.keeps.join(', ')], ['line', box.line], ['time', box.time === undefined ? null : show(box.time * 1e6) + ' µs'],
+    ['bytes', box.bytes ? amount(box.bytes, 'B') : null], ['flops', box.flops ? amount(box.flops, 'FLOP') : null],
+  ]));
+}
+
+function tellGroup(id) {
+  const group = DATA.groups[id];
+  $('details').replaceChildren(element('h2', {}, group.name), rowsOf([
+    ['what', group.title || group.kind], ['inside', `${group.children.length} boxes`], ['copies', group.copies.length ? `×${group.copies.length}` : null],
+    ['time', group.time ? show(group.time * 1e6) + ' µs' : null], ['bytes', amount(group.bytes, 'B')], ['flops', amount(group.flops, 'FLOP')],
+  ]), element('p', { class: 'faint' }, 'Click the box to open it.'));
+}
+
+// Stepping
+
+function go(step) {
+  state.step = Math.max(-1, Math.min(step, stepCount - 1));
+  state.found = null;
+  if (state.step >= 0) {
+    const id = state.step < stepsForward.length ? stepsForward[state.step] : stepsBackward[state.step - stepsForward.length].box;
+    const place = DATA.places[id];
+    if (place) [state.view, state.instance] = place;
+  }
+  draw();
+  if (state.step >= 0) explain();
+}
+
+function explain() {
+  if (state.step < stepsForward.length) return explainForward(stepsForward[state.step]);
+  explainBackward(stepsBackward[state.step - stepsForward.length]);
+}
+
+const valueText = (id) => (DATA.boxes[id].value ? DATA.boxes[id].value.text : '?');
+const line = (...children) => element('p', { class: 'equation' }, ...children);
+
+function explainForward(id) {
+  const box = DATA.boxes[id];
+  const given = box.inputs.map((entry) => line(`${entry.name} = ${entry.from ? `${nameOf(entry.from)} = ${valueText(entry.from)}` : entry.text}`));
+  const settings = Object.entries(box.settings).map(([name, value]) => line(`${name} = ${value}`));
+  $('details').replaceChildren(element('h2', {}, `forward: ${box.label}`), element('p', {}, `${box.op} of`), ...given, ...settings,
+    element('p', {}, 'gives'), line(valueText(id)));
+}
+
+function explainBackward(step) {
+  const box = DATA.boxes[step.box];
+  const parts = step.parts.map((part) => {
+    const lines = [element('h3', {}, `to ${part.input} = ${nameOf(part.to)}`)];
+    if (part.local !== undefined) {
+      lines.push(line('from above ', element('b', { class: 'gradient' }, step.upstream), ' × local ', element('b', {}, part.local)));
+    } else if (part.formula) lines.push(line(`rule: ${part.formula}`));
+    else lines.push(line(`by the rule of ${box.op}`));
+    if (part.raw !== undefined) {
+      lines.push(line(`= ${part.raw}`), line(`shape (${part.raw_shape.join(', ')}): ${nameOf(part.to)} was stretched to it, so the copies' gradients are summed to (${part.shape.join(', ')})`));
+    }
+    lines.push(line('= contribution ', element('b', { class: 'gradient' }, part.part)));
+    if (part.before !== undefined) {
+      lines.push(line(`${nameOf(part.to)} is used more than once: `, `${part.before} + ${part.part} = `, element('b', { class: 'gradient' }, part.total)));
+    }
+    return element('div', { class: 'part' }, ...lines);
+  });
+  $('details').replaceChildren(element('h2', {}, `backward: ${box.label}`),
+    element('p', {}, 'The gradient that comes from above:'), line(element('b', { class: 'gradient' }, step.upstream || 'of each of its outputs')), ...parts);
+}
+
+// Highlight the box of this step, and the arrows that its numbers take.
+function mark() {
+  const isBack = state.step >= stepsForward.length;
+  const id = state.step < 0 ? null : isBack ? stepsBackward[state.step - stepsForward.length].box : stepsForward[state.step];
+  let key = null;
+  for (const box of boxesIn(state.view)) {
+    const isNow = id !== null && things()[box.dataset.key].id === id && !things()[box.dataset.key].port;
+    if (isNow) key = box.dataset.key;
+    box.classList.toggle('now', isNow);
+    box.classList.toggle('behind', isNow && isBack);
+    if (isNow || box.classList.contains('found')) box.scrollIntoView({ block: 'nearest', inline: 'nearest' });
+  }
+  for (const edge of pictureOf(state.view).querySelectorAll('.edge')) {
+    edge.classList.toggle('now', key !== null && edge.dataset.to === key);
+    edge.classList.toggle('behind', isBack);
+  }
+}
+
+let timer = null;
+function play() {
+  if (timer !== null || state.step >= stepCount - 1) return stop();
+  $('play').textContent = 'pause';
+  timer = setInterval(() => { go(state.step + 1); if (state.step >= stepCount - 1) stop(); }, 900);
+}
+function stop() {
+  clearInterval(timer);
+  timer = null;
+  $('play').textContent = 'play';
+}
+
+// Search
+
+function search() {
+  const words = $('search').value.trim().toLowerCase().split(/\s+/).filter(Boolean);
+  const found = words.length ? Object.entries(DATA.boxes).filter(([, box]) => {
+    const text = `${box.label} ${box.op} ${box.kind} (${box.shape.join(', ')}) ${box.dtype} ${pathOf(box.group)}`.toLowerCase();
+    return words.every((word) => text.includes(word));
+  }) : [];
+  $('results').hidden = !words.length;
+  $('results').replaceChildren(element('div', { class: 'faint' }, `${found.length} found${found.length > 50 ? ', the first 50:' : ''}`),
+    ...found.slice(0, 50).map(([id, box]) => element('button', { 'data-box': id, onclick: () => reveal(id) },
+      `${box.label}  ${box.op}  (${box.shape.join(', ')})  ${pathOf(box.group)}`)));
+}
+
+function pathOf(group) {
+  const names = [];
+  for (let id = group; id !== null; id = DATA.groups[id].parent) names.unshift(DATA.groups[id].name);
+  return names.join(' › ');
+}
+
+function reveal(id) {
+  state.found = id;
+  open(DATA.places[id][0], DATA.places[id][1]);
+  tell(id);
+}
+
+// Wiring
+
+for (const view of DATA.views) {
+  for (const box of boxesIn(view.group)) {
+    const act = () => {
+      const thing = things()[box.dataset.key];
+      if (DATA.groups[thing.id]) open(...placeOfGroup(thing.id));
+      else if (thing.port) reveal(thing.id);
+      else { state.found = thing.id; draw(); tell(thing.id); }
+    };
+    box.setAttribute('tabindex', '0');
+    box.addEventListener('click', act);
+    box.addEventListener('keydown', (event) => { if (event.key === 'Enter') act(); });
+    box.addEventListener('mouseenter', () => { if (state.step < 0) tell(things()[box.dataset.key].id); });
+  }
+}
+$('next').addEventListener('click', () => go(state.step + 1));
+$('back').addEventListener('click', () => go(state.step - 1));
+$('first').addEventListener('click', () => go(0));
+$('leave').addEventListener('click', () => { stop(); go(-1); });
+$('play').addEventListener('click', play);
+$('color').addEventListener('change', draw);
+$('direction').addEventListener('change', () => { document.body.dataset.direction = $('direction').value; });
+$('search').addEventListener('input', search);
+$('search').addEventListener('keydown', (event) => { if (event.key === 'Enter') $('results').querySelector('button')?.click(); });
+document.addEventListener('keydown', (event) => {
+  if (event.target.matches('input, select')) return;
+  if (event.key === 'ArrowRight') go(state.step + 1);
+  else if (event.key === 'ArrowLeft') go(state.step - 1);
+  else if (event.key === 'Escape') leave();
+});
+const output = Object.keys(DATA.boxes).find((id) => DATA.boxes[id].output);
+draw();
+tell(output);

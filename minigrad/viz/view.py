@@ -1,0 +1,123 @@
+"""What one picture of a graph shows: which boxes, which frames around them, and which arrows between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from .tracing import Box
+from .tree import BUDGET, Group, Item, Tree
+
+__all__ = ["Port", "View"]
+
+
+@dataclass
+class Port:
+    """Where an arrow comes into the picture of a part, or leaves it."""
+
+    box: Box
+    is_entry: bool
+
+    @property
+    def is_result(self) -> bool:
+        """Whether it shows what comes out of the whole graph."""
+        return self.box.is_output and not self.is_entry
+
+
+class View:
+    """The boxes, arrows and frames of one picture: of a group, open to a depth."""
+
+    def __init__(self, tree: Tree, group: Group, depth: int = 1):
+        self.tree, self.group = tree, group
+        self.note = tree.note if group is tree.root else ""
+        self.frames: list[tuple[Group, Group]] = []  # groups that are open here, each with the one around it
+        self.owner: dict[Item, Group] = {}  # the frame that an item stands in
+        self.items: list[Item] = list(group.children)
+        self.owner = dict.fromkeys(self.items, group)
+        self._open(depth)
+        self.keys: dict[int, str] = {id(item): f"i{index}" for index, item in enumerate(self.items)}
+        self.ports: list[Port] = []
+        self.edges: dict[tuple[str, str], int] = {}
+        self.shown = self._standing_for()
+        self._connect()
+
+    def _open(self, depth: int) -> None:
+        """Open groups level by level, as long as the picture keeps within its budget."""
+        for _ in range(max(depth, 1) - 1):
+            closed = [item for item in self.items if isinstance(item, Group)]
+            for item in closed:
+                if len(self.items) - 1 + len(item.children) > BUDGET:
+                    self.note = f"more than {BUDGET} boxes: some stay closed; a page (.html) opens them"
+                    continue
+                place = self.items.index(item)
+                self.items[place : place + 1] = item.children
+                self.frames.append((item, self.owner.pop(item)))
+                self.owner.update(dict.fromkeys(item.children, item))
+            if not closed:
+                return
+
+    def _standing_for(self) -> dict[Box, str]:
+        """The key of the item that each box is in, or is. Open blocks that look the same are drawn as the first of them."""
+        shown = {
+            box: self.keys[id(item)]
+            for item in self.items
+            for box in (item.everything() if isinstance(item, Group) else [item])
+        }
+        for group, _ in reversed(self.frames):
+            for copy in group.copies[1:]:
+                shown |= {box: shown[twin] for box, twin in zip(copy.everything(), group.copies[0].everything())}
+        return shown
+
+    def _copy_of(self) -> dict[Box, tuple[int, int]]:
+        """For boxes in open blocks that look the same, which of them: the number of the frame, and of the block."""
+        return {
+            box: (number, index)
+            for number, (group, _) in enumerate(self.frames)
+            for index, copy in enumerate(group.copies)
+            for box in copy.everything()
+        }
+
+    def _connect(self) -> None:
+        """Arrows between items; those from and to the world around go through ports."""
+        inside, copies = self.shown, self._copy_of()
+        entries: dict[Box, str] = {}
+        exits: dict[Box, str] = {}
+        for box in self.tree.order:
+            for entry in box.inputs:
+                source = entry.source
+                if source is None or source not in inside and box not in inside:
+                    continue
+                if (
+                    copies.get(source, box) != copies.get(box, box)
+                    and copies.get(source, (0,))[0] == copies.get(box, (1,))[0]
+                ):
+                    continue  # from one block to the next that looks the same
+                tail, head = inside.get(source), inside.get(box)
+                if tail is None:
+                    tail = entries.get(source) or entries.setdefault(source, self._port(source, True))
+                if head is None:
+                    head = exits.get(source) or exits.setdefault(source, self._port(source, False))
+                if tail != head:
+                    self.edges[tail, head] = self.edges.get((tail, head), 0) + 1
+        for box, key in inside.items():
+            if box.is_output and box not in self.items:  # it would be hidden in a closed box
+                self.edges[key, self._port(box, False)] = 1
+
+    def _port(self, box: Box, is_entry: bool) -> str:
+        self.ports.append(Port(box, is_entry))
+        return f"p{len(self.ports) - 1}"
+
+    def has_gradient(self, key: str) -> bool:
+        """Whether a gradient comes back to a box, or to something inside of it."""
+        if key.startswith("p"):
+            return self.ports[int(key[1:])].box.gradient is not None
+        item = self.items[int(key[1:])]
+        return isinstance(item, Group) or item.gradient is not None
+
+    def things(self) -> Iterator[tuple[str, Any]]:
+        """Every box of the picture with its key."""
+        for item in self.items:
+            yield self.keys[id(item)], item
+        for index, port in enumerate(self.ports):
+            yield f"p{index}", port
