@@ -23,6 +23,7 @@ from .transforms import grad, hessian, jacobian, jvp, recompute, value_and_grad,
 if TYPE_CHECKING:
     from . import check as check
     from . import data as data
+    from . import decode as decode
     from . import nn as nn
     from . import optim as optim
     from . import train as train
@@ -33,6 +34,7 @@ __version__ = "0.1.0"
 _LAZY = {
     "check",
     "data",
+    "decode",
     "nn",
     "optim",
     "train",

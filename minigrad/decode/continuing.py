@@ -1,0 +1,52 @@
+"""What may come next: models as functions from new tokens to scores, which remember what they were given before."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..engine.convert import tensor
+from ..engine.modes import no_grad
+
+__all__ = ["Continuation", "LanguageModel"]
+
+
+class Continuation(Protocol):
+    """Sequences that are being continued, B of them at once."""
+
+    def __call__(self, tokens: np.ndarray) -> np.ndarray:
+        """Take the new tokens of each sequence, (B, n), and return the scores of what comes next, (B, vocabulary)."""
+
+    def select(self, rows: np.ndarray) -> None:
+        """Go on with these sequences, in this order; one may come more than once."""
+
+
+class LanguageModel:
+    """The continuation of text by a decoder-only model, called `model(tokens, cache=cache)`, with `new_cache()` and `context`.
+
+    With `cached=False` everything is computed anew for each token: slower, and the same. When the context is full, the
+    later half of it is kept: what the model sees slides on, by the same steps with a cache and without.
+    """
+
+    def __init__(self, model: Any, cached: bool = True):
+        self.model, self.cached = model, cached
+        self.cache = model.new_cache() if cached else None
+        self.window: np.ndarray | None = None  # what the model sees, (B, at most context)
+        self.has_slid = False
+
+    def __call__(self, tokens: np.ndarray) -> np.ndarray:
+        seen = tokens if self.window is None else np.concatenate([self.window, tokens], axis=1)
+        if seen.shape[1] > self.model.context:
+            seen = tokens = seen[:, -max(self.model.context // 2, 1) :]
+            self.cache, self.has_slid = self.model.new_cache() if self.cached else None, True
+        self.window = seen
+        with no_grad():
+            scores = self.model(tensor(tokens if self.cached else seen), cache=self.cache)[:, -1]  # (B, n, V) -> (B, V)
+        return np.asarray(scores.numpy(), np.float64)
+
+    def select(self, rows: np.ndarray) -> None:
+        if self.window is not None:
+            self.window = self.window[rows]
+        if self.cache is not None:
+            self.cache.select(tensor(rows))

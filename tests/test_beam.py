@@ -1,0 +1,84 @@
+"""Beam search against a search of everything, and against greedy decoding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from minigrad.decode import beam_search, greedy
+from minigrad.decode.beam import length_penalty
+
+VOCABULARY, END = 5, 0
+SCORES = np.random.default_rng(0).standard_normal((VOCABULARY, VOCABULARY, VOCABULARY))
+
+
+class Chain:
+    """What comes next depends on the last two tokens."""
+
+    def __init__(self) -> None:
+        self.seen: np.ndarray | None = None
+
+    def __call__(self, tokens: np.ndarray) -> np.ndarray:
+        self.seen = tokens if self.seen is None else np.concatenate([self.seen, tokens], axis=1)
+        before = self.seen[:, -2] if self.seen.shape[1] > 1 else np.zeros(len(tokens), int)
+        return SCORES[before, self.seen[:, -1]]
+
+    def select(self, rows: np.ndarray) -> None:
+        assert self.seen is not None
+        self.seen = self.seen[rows]
+
+
+def everything(
+    before: int, last: int, length: int, tokens: list[int], score: float
+) -> Iterator[tuple[float, list[int]]]:
+    """Every sequence that ends, or is as long as it may be, with the logarithm of its probability."""
+    if tokens and tokens[-1] == END or len(tokens) == length:
+        yield score, tokens
+        return
+    scores = SCORES[before, last]
+    logs = scores - np.log(np.exp(scores).sum())
+    for token in range(VOCABULARY):
+        yield from everything(last, token, length, [*tokens, token], score + logs[token])
+
+
+@pytest.mark.parametrize("start", range(1, VOCABULARY))
+@pytest.mark.parametrize("alpha", [0.0, 1.0])
+def test_a_wide_beam_finds_the_best_of_all(start, alpha):
+    ranked = [
+        (score / length_penalty(len(tokens), alpha), tokens) for score, tokens in everything(0, start, 4, [], 0.0)
+    ]
+    best, tokens = max(ranked)
+    (found, *_), *_ = beam_search(Chain(), np.array([[start]]), beams=500, length=4, end=END, alpha=alpha)
+    assert found.score == pytest.approx(best)
+    assert found.tokens == [token for token in tokens if token != END]
+
+
+def test_one_beam_is_greedy_decoding():
+    prompts = np.array([[1], [2], [3], [4]])
+    wanted = greedy(Chain(), prompts, length=9, end=END)
+    assert [found[0].tokens for found in beam_search(Chain(), prompts, beams=1, length=9, end=END)] == wanted
+    assert len({len(tokens) for tokens in wanted}) > 1  # some end early and some do not
+
+
+@pytest.mark.parametrize("beams", [2, 3])
+def test_sequences_side_by_side_are_found_as_if_alone(beams):
+    together = beam_search(Chain(), np.array([[1], [2], [3]]), beams=beams, length=6, end=END)
+    for start, found in zip((1, 2, 3), together):
+        (alone,) = beam_search(Chain(), np.array([[start]]), beams=beams, length=6, end=END)
+        assert [h.tokens for h in found] == [h.tokens for h in alone]
+        assert [h.score for h in found] == pytest.approx([h.score for h in alone])
+        assert len(found) == beams
+
+
+def test_the_tree_holds_what_was_looked_at():
+    ((best, *_),) = beam_search(Chain(), np.array([[1]]), beams=3, length=5, end=END)
+    root = best.branch
+    while root.parent is not None:
+        assert root in root.parent.children and root.is_kept
+        root = root.parent
+    assert root.tokens() == []
+    assert len(root.children) == VOCABULARY  # of the first step: all there are, since 2 · 3 are more
+    assert [*sorted((child.score for child in root.children), reverse=True)] == [child.score for child in root.children]
+    assert np.exp([child.score for child in root.children]).sum() == pytest.approx(1)
