@@ -26,7 +26,7 @@ LAYERS = [
     {"functions", "autograd", "transforms", "saving"},
     {"check", "nn", "optim"},
     {"minigrad"},
-    {"data", "train", "viz"},
+    {"data", "decode", "metrics", "train", "viz"},
     {"zoo"},
     {"cli"},
     {"__main__"},

@@ -130,11 +130,10 @@ def _matplotlib(name: str) -> Finding:
 
 
 def _graphviz(name: str) -> Finding:
-    dot = shutil.which("dot")
-    bindings = [f"{package} {version}" for package in ("graphviz", "pygraphviz") if (version := _version(package))]
-    detail = ", ".join([*(["dot at " + dot] if dot else []), *bindings])
-    missing = None if dot else "the system's package graphviz, such as: apt install graphviz"
-    return Finding(name, bool(detail), detail or "missing", missing)
+    """Either of the two lays out graphs."""
+    dot, bundled = shutil.which("dot"), _version("pygraphviz")
+    detail = ", ".join(filter(None, (dot and f"dot at {dot}", bundled and f"pygraphviz {bundled}, with its own Graphviz")))
+    return Finding(name, bool(detail), detail or "missing", None if detail else "pip install 'minigrad[viz]'")
 
 
 def _cache(name: str) -> Finding:
