@@ -67,10 +67,13 @@ def load(path: str | os.PathLike[str], device: str | None = None) -> dict[str, T
     return {name: tensor(arrays[name], device=device) for name in sorted(arrays)}
 
 
-def write_atomically(path: str | os.PathLike[str], content: bytes | bytearray | memoryview) -> None:
+def write_atomically(
+    path: str | os.PathLike[str], content: bytes | bytearray | memoryview, durable: bool = True
+) -> None:
     """Write beside `path`, flush to the disk, then rename: a reader sees the old file or the new one, never half.
 
-    A new file gets the permissions that any new file gets; one that is replaced keeps its own.
+    A new file gets the permissions that any new file gets; one that is replaced keeps its own. What need not outlive a
+    power cut is not `durable`, and does not wait for the disk.
     """
     folder, name = os.path.split(os.path.realpath(path))
     temporary = os.path.join(folder, f".{name}.{os.getpid()}.{tick()}.tmp")
@@ -78,8 +81,9 @@ def write_atomically(path: str | os.PathLike[str], content: bytes | bytearray | 
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
         if os.path.exists(path):
             os.chmod(temporary, os.stat(path).st_mode & 0o7777)
         os.replace(temporary, os.path.join(folder, name))

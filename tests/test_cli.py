@@ -74,8 +74,8 @@ def test_version_is_that_of_the_package(capsys):
 
 def test_every_verb_is_listed_with_what_it_does():
     assert list(COMMANDS) == [
-        "list", "show", "new", "train", "resume", "eval", "predict", "plot", "average", "export", "check", "doctor",
-        "demo",
+        "list", "show", "new", "train", "resume", "eval", "predict", "plot", "report", "graph", "attention", "average",
+        "export", "check", "doctor", "demo",
     ]  # fmt: skip
     for arguments in ((), ("--help",)):
         done = run(*arguments)
@@ -124,7 +124,7 @@ def test_help_of_every_command_has_an_example_that_can_be_called_so(name, capsys
         (["new", "xor"], "there is a model 'xor' already, of minigrad"),
         (["new", "My-Model"], "'My-Model' cannot be the name of a plugin: for instance my_model"),
         (["new", "numpy"], "another Python package: for instance my_numpy"),
-        (["plot", "runs/x", "-o", "curves.gif"], "end its name in .png or .svg"),
+        (["plot", "runs/x", "-o", "curves.gif"], "end its name in .svg, .png or .pdf"),
         (["predict", "runs/x"], "required: INPUT"),
         (["export", "runs/x"], "-o"),
     ],

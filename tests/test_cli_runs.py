@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -162,16 +163,25 @@ def test_a_damaged_table_is_drawn_as_far_as_it_goes_or_refused(content, last, tm
     assert last in shown if last else "metrics.csv" in errors and "fix:" in errors
 
 
-@pytest.mark.parametrize(("name", "start"), [("a.png", b"\x89PNG\r\n"), ("b.svg", b"<?xml")])
-def test_pictures_are_drawn_by_matplotlib(here, capsys, name, start):
+@pytest.mark.parametrize(("name", "start"), [("a.png", b"\x89PNG\r\n"), ("c.pdf", b"%PDF")])
+def test_pictures_are_painted_by_matplotlib(here, capsys, name, start):
     pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'minigrad[viz]'")
     assert main(["plot", "runs/xor", "-o", name]) == 0
     assert (here / name).read_bytes().startswith(start)
 
 
-def test_a_picture_without_matplotlib_names_the_extra(here, capsys, monkeypatch):
+def test_an_svg_needs_nothing_and_a_folder_that_is_missing_is_named(here, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert main(["plot", "runs/xor", "-o", "b.svg", "--log"]) == 0
+    assert ElementTree.parse(here / "b.svg").getroot().tag == "{http://www.w3.org/2000/svg}svg"
+    capsys.readouterr()
+    assert main(["plot", "runs/xor", "-o", "nowhere/b.svg"]) == 1
+    assert "the folder 'nowhere' does not exist" in capsys.readouterr().err
+
+
+def test_a_picture_without_matplotlib_names_the_extra(here, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.backends.backend_agg", None)
+    monkeypatch.delitem(sys.modules, "minigrad.viz.painting", raising=False)
     assert main(["plot", "runs/xor", "-o", "none.png"]) == 1
     errors = capsys.readouterr().err
     assert "needs matplotlib" in errors and "pip install 'minigrad[viz]'" in errors
@@ -256,6 +266,13 @@ def test_a_tokenizer_goes_with_an_export(tmp_path, monkeypatch):
     again = exporting.load_exported(tmp_path / "shared")
     assert again.tokenizer.encode("sword") == tokenizer.encode("sword")
     assert "/secret" not in (tmp_path / "shared" / "config.json").read_text()
+
+
+@pytest.mark.parametrize("verb", ["eval", "resume", "plot", "average", "export", "predict"])
+def test_a_directory_that_does_not_exist_is_told_so(verb, tmp_path, capsys):
+    rest = {"average": ["-o", "x"], "export": ["-o", "x"], "predict": ["1 0"]}
+    assert main([verb, str(tmp_path / "nowhere"), *rest.get(verb, [])]) == 1
+    assert "nowhere' does not exist" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("verb", ["eval", "resume", "plot", "average", "export", "predict"])

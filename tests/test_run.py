@@ -107,6 +107,9 @@ def test_a_pointer_that_is_damaged_or_leads_elsewhere_is_not_followed(folder, co
 
 
 def test_a_directory_without_checkpoints_says_so(folder):
+    with pytest.raises(CheckpointError, match="run' does not exist"):
+        find_checkpoint(folder)
+    folder.mkdir()
     with pytest.raises(CheckpointError, match="no latest checkpoint"):
         find_checkpoint(folder)
     with Run(folder) as run:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from .. import __version__
 from ..engine.errors import nearest
-from . import catalogue, curves, demo, doctor, plugins, training, using
+from . import attention, catalogue, curves, demo, doctor, graph, plugins, report, training, using
 from .parsing import Parser, Usage
 from .telling import explained, plain
 
@@ -28,6 +28,9 @@ COMMANDS = {
     "eval": using.EVAL,
     "predict": using.PREDICT,
     "plot": curves.PLOT,
+    "report": report.REPORT,
+    "graph": graph.GRAPH,
+    "attention": attention.ATTENTION,
     "average": using.AVERAGE,
     "export": using.EXPORT,
     "check": plugins.CHECK,

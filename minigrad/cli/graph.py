@@ -7,7 +7,6 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-from ..viz.labels import COLORS, DIRECTIONS
 from .catalogue import configured, looked_up
 from .parsing import Command, Parser, Usage, counting
 from .telling import plain
@@ -16,6 +15,8 @@ __all__ = ["GRAPH"]
 
 
 def _arguments(parser: Parser) -> None:
+    from ..viz.labels import COLORS, DIRECTIONS
+
     parser.add_argument(
         "model", metavar="NAME[:PRESET]|DIR", help="a model of `minigrad list`, or the directory of a run"
     )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from argparse import Namespace
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .catalogue import configured, looked_up, settings_table
 from .parsing import Command, Parser, calling, counting, flag_threads, use_threads, whole_number
@@ -26,7 +28,13 @@ def _train_arguments(parser: Parser) -> None:
     parser.add_argument("--seed", type=whole_number, default=0, metavar="N", help="of all random numbers (default: 0)")
     parser.add_argument("--max-steps", type=counting, metavar="N", help="stop after so many steps")
     parser.add_argument("--device", default="cpu", metavar="D", help="cpu, cuda or cuda:1 (default: cpu)")
+    _flag_pages(parser)
     flag_threads(parser)
+
+
+def _flag_pages(parser: Parser) -> None:
+    parser.add_argument("--live", action="store_true", help="serve a page to this machine's browser that follows it")
+    parser.add_argument("--no-report", action="store_true", help="write no report.html at the end")
 
 
 def _train(options: Namespace) -> int:
@@ -38,23 +46,40 @@ def _train(options: Namespace) -> int:
     if options.model is None:
         options.parser.error("which model? `minigrad list` shows them")
     spec, preset = looked_up(options.model)
-    _, settings = configured(spec, preset, options.settings)
+    config, settings = configured(spec, preset, options.settings)
     with calling():
         backend_named(options.device)
     use_threads(options.threads)
     out = _directory(options.out, options.model)
     _say(f"training {options.model} into {out} (seed {options.seed})")
     options.trained = out
-    result = zoo.train(
-        options.model,
-        out,
-        data=options.data,
-        seed=options.seed,
-        max_steps=options.max_steps,
-        device=options.device,
-        **settings,
-    )
-    return _ended(result, out, spec)
+    with _live(options, out, spec, config):
+        result = zoo.train(
+            options.model,
+            out,
+            data=options.data,
+            seed=options.seed,
+            max_steps=options.max_steps,
+            device=options.device,
+            **settings,
+        )
+    return _ended(result, out, spec, options)
+
+
+@contextlib.contextmanager
+def _live(options: Namespace, out: Path, spec: ModelSpec, config: Any) -> Iterator[None]:
+    """Inside, a page follows the run, if that was asked for."""
+    from ..train.world import world
+
+    if not options.live or world().rank != 0:
+        yield
+        return
+    from ..viz.live import serve
+    from ..zoo.reporting import about
+
+    with serve(out, about(spec, config)) as address:
+        _say(f"see it live: {address}")
+        yield
 
 
 def _help(options: Namespace) -> int:
@@ -83,29 +108,53 @@ def _directory(asked: str | None, model: str) -> Path:
 def _resume_arguments(parser: Parser) -> None:
     parser.add_argument("run_directory", metavar="DIR", help="the directory of a run")
     parser.add_argument("--max-steps", type=counting, metavar="N", help="stop after so many steps in all")
+    _flag_pages(parser)
     flag_threads(parser)
 
 
 def _resume(options: Namespace) -> int:
     from .. import zoo
-    from ..zoo.running import story_of
+    from ..zoo.running import config_of, spec_of, story_of
 
     out = Path(options.run_directory)
+    story = story_of(out)
+    spec = spec_of(story, out)
+    config = config_of(spec, story)
     use_threads(options.threads)
     options.trained = out
-    result = zoo.resume(out, max_steps=options.max_steps)
-    return _ended(result, out, zoo.find(story_of(out)["model"]))
+    with _live(options, out, spec, config):
+        result = zoo.resume(out, max_steps=options.max_steps)
+    return _ended(result, out, spec, options)
 
 
-def _ended(result: TrainResult, out: Path, spec: ModelSpec) -> int:
-    """Say how to go on, or what can be done now."""
+def _ended(result: TrainResult, out: Path, spec: ModelSpec, options: Namespace) -> int:
+    """Write the page of the run, and say how to go on, or what can be done now."""
+    page = None if options.no_report else _reported(out)
     if result.reason == "interrupted":
         return 130
+    if page is not None:
+        _say(f"see it: {page}")
     if result.best is not None:
         _say(f"the best validation was {result.best:.4g}, at step {result.best_step:,}")
     use = ["predict", out, *(spec.example_inputs[:1] or ["INPUT"])] if spec.predict else ["eval", out]
     _say(f"use it: {as_command(*use)}")
     return 0
+
+
+def _reported(out: Path) -> Path | None:
+    """The page of the run; that it cannot be written is said, and no reason to fail."""
+    from ..train.world import alone, world
+
+    if world().rank != 0:
+        return None
+    try:
+        from ..zoo.reporting import report
+
+        with alone():
+            return report(out)
+    except Exception as error:
+        _say(f"report.html could not be written ({type(error).__name__}: {' '.join(str(error).split())})")
+        return None
 
 
 def _say(text: str) -> None:

@@ -1,12 +1,13 @@
-"""Attention with several heads, the masks and the key-value cache that go with it, and a way to watch its weights.
+"""Attention with several heads, the masks and the key-value cache that go with it, and a way to watch what it computes.
 
 Masks have one rule: boolean, True = may attend. B is the batch, h the heads, L the queries, S the keys, C the width.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from .. import kernels
@@ -22,7 +23,7 @@ from .declare import as_tensor
 from .layers import Linear, check_sizes, new_parameter
 from .module import Module
 
-__all__ = ["KVCache", "MultiHeadAttention", "causal_mask", "padding_mask", "watch_attention"]
+__all__ = ["AttentionCall", "KVCache", "MultiHeadAttention", "causal_mask", "padding_mask", "watch_attention"]
 
 split = FUNCTIONS["split"]
 
@@ -174,7 +175,7 @@ class MultiHeadAttention(Module):
             self.v_proj_weight = new_parameter((dim, value_dim), dtype, device)
         self.in_proj_bias = new_parameter((3 * dim,), dtype, device) if bias else None
         self.out_proj = Linear(dim, dim, bias, dtype, device)
-        self.watchers: tuple[list[Tensor], ...] = ()
+        self.watchers: tuple[Callable[[AttentionCall], None], ...] = ()
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -213,7 +214,7 @@ class MultiHeadAttention(Module):
             ahead = causal_mask(query.shape[1], past, queries.device)
             mask, is_causal = ahead if mask is None else ahead & mask, False
         if self.watchers:
-            self._show(queries, keys, mask, is_causal)
+            self._show(queries, keys, values, mask, is_causal)
         seen = F.scaled_dot_product_attention(queries, keys, values, mask, is_causal=is_causal, dropout_p=dropped)
         together = seen.transpose(0, 2, 1, 3).reshape(*query.shape)  # (B, h, L, C/h) -> (B, L, C)
         return self.out_proj(together)
@@ -226,8 +227,8 @@ class MultiHeadAttention(Module):
             F.check_mask("MultiHeadAttention", mask, (batch, self.heads, length, length))
         if self.watchers:
             heads = packed.detach().reshape(batch, length, 3, self.heads, self.dim // self.heads)
-            queries, keys, _ = heads.transpose(2, 0, 3, 1, 4)  # each (B, h, L, C/h)
-            self._show(queries, keys, mask, is_causal)
+            queries, keys, values = heads.transpose(2, 0, 3, 1, 4)  # each (B, h, L, C/h)
+            self._show(queries, keys, values, mask, is_causal)
         draw, start = next_key(batch * self.heads * length * length) if dropped else (0, 0)
         options = {"heads": self.heads, "causal": is_causal, "scale": (self.dim // self.heads) ** -0.5}
         return kernels.packed_attention(packed, mask, **options, dropout_p=dropped, dropout_key=draw, start=start)
@@ -270,13 +271,15 @@ class MultiHeadAttention(Module):
         apart = (*projected.shape[:2], self.heads, self.dim // self.heads)
         return [part.reshape(*apart).transpose(0, 2, 1, 3) for part in parts]  # (B, L, h, C/h) -> (B, h, L, C/h)
 
-    def _show(self, queries: Tensor, keys: Tensor, mask: Any, is_causal: bool) -> None:
-        """Give the watchers the weights (B, h, L, S): what attention makes of values that are an identity matrix."""
+    def _show(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Any, is_causal: bool) -> None:
+        """Tell the watchers of a call; its weights are what attention makes of values that are an identity matrix."""
         with no_grad():
             identity = eye(keys.shape[-2], dtype=keys.dtype, device=keys.device)
             weights = F.scaled_dot_product_attention(queries, keys, identity, mask, is_causal=is_causal)
-        for seen in self.watchers:
-            seen.append(weights)
+        scale = (self.dim // self.heads) ** -0.5
+        call = AttentionCall(queries.detach(), keys.detach(), values.detach(), weights, mask, is_causal, scale)
+        for watcher in self.watchers:
+            watcher(call)
 
     def _check(self, query: Any, key: Any, value: Any, mask: Any, is_own: bool, is_causal: bool) -> None:
         sizes = {"query": (query, self.dim), "key": (key, self.key_dim), "value": (value, self.value_dim)}
@@ -326,11 +329,29 @@ def _check_rows(mask: Tensor, batch: int, length: int) -> None:
         )
 
 
+@dataclass(frozen=True)
+class AttentionCall:
+    """What one call of an attention computed with, as constants: `weights = softmax(scale · queries @ keysᵀ)` where it may look.
+
+    Queries are (B, h, L, C/h), keys and values (B, h, S, C/h), after rotary positions and with what a cache held;
+    weights are (B, h, L, S), before dropout. The mask is None, or booleans (L, S) or broadcasting to (B, h, L, S).
+    """
+
+    queries: Tensor
+    keys: Tensor
+    values: Tensor
+    weights: Tensor
+    mask: Tensor | None
+    is_causal: bool
+    scale: float
+
+
 @contextmanager
-def watch_attention(model: Module) -> Iterator[dict[str, list[Tensor]]]:
+def watch_attention(model: Module, stages: bool = False) -> Iterator[dict[str, list[Any]]]:
     """Collect the attention weights of a model: {path of each attention: [weights (B, h, L, S) of each call]}.
 
-    They are the weights before dropout, as constants. While nobody watches, none are kept or even made.
+    They are the weights before dropout, as constants. With `stages`, each call is an `AttentionCall`, which has the
+    queries, keys, values and mask as well. While nobody watches, nothing is kept or even made.
 
     >>> import minigrad as mg
     >>> attention = mg.nn.MultiHeadAttention(4, heads=2)
@@ -340,11 +361,16 @@ def watch_attention(model: Module) -> Iterator[dict[str, list[Tensor]]]:
     {'0': [(1, 2, 3, 3)]}
     """
     watched = {path: part for path, part in model.named_modules() if isinstance(part, MultiHeadAttention)}
-    seen: dict[str, list[Tensor]] = {path: [] for path in watched}
+    seen: dict[str, list[Any]] = {path: [] for path in watched}
+    watchers = {path: _collector(seen[path], stages) for path in watched}
     for path, part in watched.items():
-        part.watchers = (*part.watchers, seen[path])
+        part.watchers = (*part.watchers, watchers[path])
     try:
         yield seen
     finally:
         for path, part in watched.items():
-            part.watchers = tuple(other for other in part.watchers if other is not seen[path])
+            part.watchers = tuple(other for other in part.watchers if other is not watchers[path])
+
+
+def _collector(calls: list[Any], stages: bool) -> Callable[[AttentionCall], None]:
+    return lambda call: calls.append(call if stages else call.weights)

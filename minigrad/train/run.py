@@ -6,6 +6,7 @@ timing.csv       what does not: seconds, speed
 checkpoints/     step-00000100.safetensors, …
 latest, best     each the name of a checkpoint
 samples/         what the model produced at each validation
+frames/          pictures of what it did as it learned
 """
 
 from __future__ import annotations
@@ -23,9 +24,13 @@ from ..saving import write_atomically
 from .checkpoint import Checkpoint, read_checkpoint, sync_folder, write_checkpoint
 from .table import Table
 
-__all__ = ["Run", "RunError", "checkpoints_of", "find_checkpoint", "holds_a_run", "load_model", "step_of"]
+__all__ = [
+    "Run", "RunError", "checkpoints_of", "files_of_steps", "find_checkpoint", "holds_a_run", "load_model", "step_of",
+]  # fmt: skip
 
 _CHECKPOINT = re.compile(r"step-(\d{8,18})\.safetensors")
+_SMALL = re.compile(r"step-(\d{8,18})\.(?:svg|txt)")
+_BY_STEP = ("samples", "frames")
 _POINTER_LIMIT = 256  # bytes: a pointer is one file name
 _LOCKED_BYTE = 1 << 20  # past what is written: on Windows a locked byte cannot be read
 
@@ -60,6 +65,14 @@ def step_of(path: Path) -> int:
     return int(match.group(1))
 
 
+def files_of_steps(folder: str | os.PathLike[str]) -> dict[int, Path]:
+    """The samples or frames in a folder, by the step they are of; none where it cannot be read."""
+    with contextlib.suppress(OSError):
+        named = {path: _SMALL.fullmatch(path.name) for path in Path(folder).iterdir()}
+        return dict(sorted((int(match.group(1)), path) for path, match in named.items() if match is not None))
+    return {}
+
+
 def holds_a_run(folder: str | os.PathLike[str]) -> bool:
     """Whether anything was trained into this directory."""
     return bool(checkpoints_of(folder)) or os.path.exists(Path(folder) / "metrics.csv")
@@ -75,6 +88,10 @@ def find_checkpoint(path: str | os.PathLike[str], which: str = "latest") -> Path
     target = _pointed(folder, which)
     if target is None and which == "latest":
         target = next(reversed(checkpoints_of(folder)), None)
+    if target is None and not os.path.exists(folder):
+        raise CheckpointError(
+            f"{os.fspath(path)!r} does not exist", "a checkpoint file, or the directory of a run", fix="check the path"
+        )
     if target is None:
         raise CheckpointError(
             f"{os.fspath(path)!r} has no {which} checkpoint",
@@ -133,8 +150,8 @@ class Run:
 
     def _sweep(self) -> None:
         """Remove what a killed process was in the middle of writing."""
-        for place in (self.folder, self.folder / "checkpoints", self.folder / "samples"):
-            for path in place.glob(".*.tmp"):
+        for place in ("", "checkpoints", *_BY_STEP):
+            for path in (self.folder / place).glob(".*.tmp"):
                 with contextlib.suppress(OSError):
                     path.unlink()
 
@@ -206,17 +223,22 @@ class Run:
                 table.go_back(step)
             if best_step is not None and best.is_file() and _pointed(self.folder, "best") != best:
                 self.point("best", best)
+        for place in _BY_STEP:
+            for at, path in files_of_steps(self.folder / place).items():
+                if at > step:
+                    with contextlib.suppress(OSError):
+                        path.unlink()
 
     def write_config(self, config: Mapping[str, Any]) -> None:
         """Put down what was asked for."""
         self.write_text("config.json", json.dumps(config, indent=2, sort_keys=True, default=repr) + "\n")
 
-    def write_text(self, name: str, text: str) -> None:
-        """Write a small file of the run whole, or not at all."""
+    def write_text(self, name: str, text: str, durable: bool = True) -> None:
+        """Write a small file of the run whole, or not at all; one that is not `durable` may not outlive a power cut."""
         path = self.folder / name
         with _explained(f"{os.fspath(path)!r} cannot be written"):
             path.parent.mkdir(exist_ok=True)
-            write_atomically(path, text.encode(errors="backslashreplace"))
+            write_atomically(path, text.encode(errors="backslashreplace"), durable)
 
 
 def _locked(folder: Path) -> IO[bytes]:

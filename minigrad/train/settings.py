@@ -87,8 +87,9 @@ def _check_parts(trainer: Trainer) -> None:
     _check_function("loss", trainer.loss, "model", "batch")
     if callable(trainer.valid):
         _check_function("valid", trainer.valid, "model")
-    if trainer.samples is not None:
-        _check_function("samples", trainer.samples, "model")
+    for name in ("samples", "draw"):
+        if getattr(trainer, name) is not None:
+            _check_function(name, getattr(trainer, name), "model")
     scaler = trainer.scaler
     if scaler is not None and (scaler.optimizer is not trainer.optimizer or scaler.model is not trainer.model):
         other = "optimiser" if scaler.optimizer is not trainer.optimizer else "model"

@@ -14,6 +14,7 @@ from ..engine.errors import ArgumentError, CheckpointError, NonFiniteError, near
 from ..optim import MixedPrecision, Optimizer, Plateau, Schedule
 from .checkpoint import Checkpoint
 from .clock import Clock
+from .frames import Frames
 from .gradients import Totals
 from .interrupt import Interrupts
 from .progress import Progress, duration
@@ -52,8 +53,9 @@ class Trainer:
     `valid` is data too, or a function `valid(model)` that returns named numbers; either way the model is in evaluation
     mode and nothing is recorded. `metric` among the names, `"loss"` unless said otherwise, decides which checkpoint is
     best, and after `patience` validations without a better one training stops. `samples(model)` returns text that is
-    shown at each validation. `schedule` is stepped after each step, a Plateau after each validation. With `scaler`, a
-    MixedPrecision of model and optimizer, these functions are given it in the place of the model.
+    shown at each validation, and `draw(model)` a picture (a minigrad.viz.Scene, or None), for some forty frames of an
+    animation. `schedule` is stepped after each step, a Plateau after each validation. With `scaler`, a MixedPrecision
+    of model and optimizer, these functions are given it in the place of the model.
 
     With `out`, a run directory, nothing is lost: go on with `Trainer.resume(…)` and the same arguments. A checkpoint,
     with `tokenizer` and `config` (plain values, or a dataclass) inside, is written every `save_every` steps or five
@@ -89,6 +91,7 @@ class Trainer:
         metric: str = "loss",
         maximize: bool = False,
         samples: Callable[[Any], Any] | None = None,
+        draw: Callable[[Any], Any] | None = None,
         scaler: MixedPrecision | None = None,
         progress: bool = True,
         _resuming: bool = False,
@@ -96,7 +99,8 @@ class Trainer:
         self.model, self.loss, self.optimizer = model, loss, optimizer
         self.data = as_sampler("data", data, seed or 0)
         self.valid = valid if valid is None or callable(valid) else as_sampler("valid", valid, seed or 0)
-        self.schedule, self.tokenizer, self.scaler, self.samples = schedule, tokenizer, scaler, samples
+        self.schedule, self.tokenizer, self.scaler = schedule, tokenizer, scaler
+        self.samples, self.draw = samples, draw
         self.config = plain_config(config)
         self.seed, self.max_steps, self.max_minutes = seed, max_steps, max_minutes
         self.accumulate, self.clip_norm, self.log_every = accumulate, clip_norm, log_every
@@ -113,6 +117,7 @@ class Trainer:
         self.window = Totals()  # the loss since the last row of metrics.csv
         self.world = world()
         self.progress = Progress(shown=progress and self.world.rank == 0)
+        self._frames = Frames()
         self._handlers: dict[str, list[Callable[..., Any]]] = {event: [] for event in EVENTS}
         self._reason: str | None = None
         self._run: Run | None = None
@@ -185,6 +190,7 @@ class Trainer:
         return TrainResult(self.step, self._reason or "", self.best, self.best_step, self.out)
 
     def _loop(self, interrupts: Interrupts) -> None:
+        self._frames.take(self)  # before the clock starts
         stepper = Stepper(self.model, self.loss, self.optimizer, self.scaler, self.clip_norm)
         stream = self._stream()
         self._clock = Clock(self.step, self.seconds)
@@ -201,8 +207,11 @@ class Trainer:
                 self._record(outcome, validation)
             if better or self._save_is_due():
                 self._save(best=better)
+            if self._frames.is_due(self.step, self.max_steps):
+                self._frames.take(self)
         if self._saved_step != self.step:
             self._save(last=True)
+        self._frames.take(self)
 
     def _stream(self) -> Iterator[Any]:
         """Batches without end. A sampler that was saved after the last batch of an epoch has one empty pass."""

@@ -1,7 +1,19 @@
 """Pictures of what the engine and the models do: graphs, attention, training. Everything is drawn from the numbers themselves."""
 
+from .attending import Attention, attention
+from .beam import beam_tree
+from .curves import curves
+from .embeddings import embedding_map, positional_map
 from .failing import on_error
 from .graph import Graph, graph
+from .heatmap import heatmap
+from .live import serve
+from .plane import decision_surface, directions, fit, word_map
+from .report import report
 from .scene import Scene
+from .tokens import alignment, next_tokens
 
-__all__ = ["Graph", "Scene", "graph", "on_error"]
+__all__ = [
+    "Attention", "Graph", "Scene", "alignment", "attention", "beam_tree", "curves", "decision_surface", "directions",
+    "embedding_map", "fit", "graph", "heatmap", "next_tokens", "on_error", "positional_map", "report", "serve", "word_map",
+]  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["DARK", "LIGHT", "diverging", "resolve", "sequential"]
+__all__ = ["DARK", "HEATS", "LIGHT", "diverging", "resolve", "sequential"]
 
 LIGHT = {
     "paper": "#ffffff",
@@ -74,6 +74,17 @@ DARK = {
 _SEQUENTIAL = np.array([(255, 255, 255), (206, 226, 240), (133, 184, 217), (56, 129, 185), (12, 76, 138), (5, 34, 76)])
 _DIVERGING = np.array([(0, 68, 120), (86, 160, 209), (247, 247, 247), (236, 148, 84), (163, 62, 0)])
 _MISSING = (160, 160, 160)
+HEATS = 8  # roles heat-1 … heat-8: from little to much, such that the ink on them can be read
+
+
+def _blend(share: float, colors: dict[str, str]) -> str:
+    """Between the paper and the accent."""
+    pairs = [(int(colors["paper"][i : i + 2], 16), int(colors["accent"][i : i + 2], 16)) for i in (1, 3, 5)]
+    return "#" + "".join(f"{round(a + (b - a) * share):02x}" for a, b in pairs)
+
+
+for _colors in (LIGHT, DARK):
+    _colors.update({f"heat-{step}": _blend(0.06 + 0.44 * step / HEATS, _colors) for step in range(1, HEATS + 1)})
 
 
 def resolve(color: str, dark: bool = False) -> str:

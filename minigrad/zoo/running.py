@@ -7,6 +7,7 @@ import functools
 import json
 import os
 import shlex
+import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -171,7 +172,21 @@ def trainer_of(
         progress=progress,
     )
     trainer.way_on = f"minigrad resume {shlex.quote(os.fspath(out or ''))}"
+    _let_see(trainer, Loaded(spec, config, model, given.tokenizer, {**story, "max_steps": steps}, 0, Path(out or "")))
     return trainer
+
+
+def _let_see(trainer: Trainer, loaded: Loaded) -> None:
+    """Let the trainer show samples and draw pictures, each of the model as it is then."""
+    itself, spec = weakref.ref(trainer), loaded.spec
+
+    def now(show: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        return lambda model: show(dataclasses.replace(loaded, step=getattr(itself(), "step", 0)))
+
+    if spec.samples is not None and trainer.valid is not None:
+        trainer.samples = now(spec.samples)
+    if spec.draw is not None:
+        trainer.draw = now(spec.draw)
 
 
 def _with_batches_on(device: str, loss: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
@@ -244,6 +259,13 @@ class Loaded:
             metrics = () if callable(judge) else self._metrics(next(iter(judge)))
             return mean_loss(self.model, self.spec.loss, judge, metrics)
 
+    def draw(self) -> Any:
+        """A picture of what it does, as its spec draws it: a minigrad.viz.Scene."""
+        if self.spec.draw is None:
+            raise ArgumentError(f"{self.spec.name} has no picture", fix=f"it can {', '.join(self.verbs)}")
+        with undisturbed(self.model), blamed(self.spec, "drawing"):
+            return self.spec.draw(self)
+
     def _metrics(self, batch: Any) -> list[str]:
         """The terms of the loss that no parameter has a part in: they are shown, not added to it."""
         with enable_grad():
@@ -253,7 +275,8 @@ class Loaded:
     @property
     def verbs(self) -> list[str]:
         """What it can do besides: its own verbs."""
-        return ["evaluate", *(["predict"] if self.spec.predict is not None else []), *self.spec.verbs]
+        own = {"predict": self.spec.predict, "draw": self.spec.draw}
+        return ["evaluate", *[name for name, function in own.items() if function is not None], *self.spec.verbs]
 
     def __getattr__(self, name: str) -> Any:
         verbs = vars(self)["spec"].verbs if "spec" in vars(self) else {}

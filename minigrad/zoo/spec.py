@@ -22,7 +22,7 @@ __all__ = ["Config", "Data", "ModelSpec", "option"]
 
 # What `train(…)` takes besides settings, and what a loaded model has besides verbs.
 _TAKEN = {"name", "out", "data", "seed", "max_steps", "device", "progress"}
-_LOADED = {"spec", "config", "model", "tokenizer", "story", "step", "path", "verbs", "predict", "evaluate"}
+_LOADED = {"spec", "config", "model", "tokenizer", "story", "step", "path", "verbs", "predict", "evaluate", "draw"}
 
 
 def option(default: Any, help: str, choices: Sequence[Any] = (), least: float | None = None) -> Any:
@@ -71,7 +71,13 @@ class ModelSpec:
     JSON-able answer each. `evaluate(loaded, path)` returns named numbers. `optimizer(model, config)` and
     `schedule(optimizer, config)` replace AdamW and a constant rate. `verbs` become methods of what `load` returns:
     each takes the loaded model first. `after(loaded, folder)` runs when training ends, to show or draw what was learned,
-    and returns text. `tiny` is a preset for quick checks, and `example_inputs` are strings that `predict` answers.
+    and returns text. While it trains, `samples(loaded)` gives text to show at each validation, and `draw(loaded)` a
+    picture of what the model does right then, a minigrad.viz.Scene or None. `attend(loaded, text)` says what
+    the model is called with to see its attention: {"inputs": what `model(*inputs)` takes, "tokens": one for each position
+    of the sentence}, and if there are, "keys": the tokens of the source that cross-attention looks at, "options": {…}
+    for the call, "vocabulary": the names of the tokens that its result is logits of, and "logits" where the result is
+    none itself; `minigrad attention RUN text` shows it. `tiny` is a preset for quick checks, and `example_inputs` are
+    strings that `predict` answers.
     """
 
     name: str
@@ -90,6 +96,9 @@ class ModelSpec:
     tiny: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     verbs: Mapping[str, Callable[..., Any]] = dataclasses.field(default_factory=dict)
     after: Callable[[Any, Any], str] | None = None
+    samples: Callable[[Any], str] | None = None
+    draw: Callable[[Any], Any] | None = None
+    attend: Callable[[Any, str], dict[str, Any]] | None = None
     metric: str = "loss"  # which number of a validation says what is best
     maximize: bool = False
     example_inputs: Sequence[str] = ()

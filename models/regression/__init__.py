@@ -119,6 +119,16 @@ def after(loaded: Any, folder: Any) -> str:
     return "\n".join(lines)
 
 
+def draw(loaded: Any) -> Any:
+    """The points, and the curve through them."""
+    from minigrad.viz.plane import fit
+
+    from .model import function_of, points
+
+    f = function_of(loaded.model)
+    return fit(*points(), lambda x: f(x[:, None]), "sin(x)")
+
+
 spec = ModelSpec(
     name="regression",
     task="regression",
@@ -137,4 +147,5 @@ spec = ModelSpec(
     presets={"linear": {"hidden": (), "lr": 0.1, "steps": 1000, "valid_every": 1000}},
     tiny={"steps": 300},
     after=after,
+    draw=draw,
 )

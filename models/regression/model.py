@@ -66,9 +66,11 @@ def least_squares() -> tuple[float, float]:
 def function_of(model: Curve) -> Function:
     """The model as a function from array to array."""
 
+    device = model.layers[0].weight.device
+
     def f(x: np.ndarray) -> np.ndarray:
         with mg.no_grad():
-            return model(mg.tensor(x)).numpy()
+            return model(mg.tensor(x, device=device)).numpy()
 
     return f
 

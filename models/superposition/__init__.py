@@ -155,6 +155,14 @@ def after(loaded: Any, folder: Any) -> str:
     )
 
 
+def draw(loaded: Any) -> Any:
+    """The directions of the features, or in more than two dimensions their products."""
+    from minigrad.viz.plane import directions
+
+    config = loaded.config
+    return directions(loaded.model.W.numpy(), f"{config.features} features in {config.dims} dimensions")
+
+
 spec = ModelSpec(
     name="superposition",
     task="interpretability",
@@ -180,4 +188,5 @@ spec = ModelSpec(
         "autoencoder": autoencoder,
     },
     after=after,
+    draw=draw,
 )

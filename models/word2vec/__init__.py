@@ -8,6 +8,8 @@ from typing import Any
 from minigrad.zoo import Config, Data, ModelSpec, option
 
 SHOWN = ("dog", "red", "ana", "soup", "painter")  # whose neighbours are shown when training ends
+DRAWN = ("animal", "voice", "colour", "job", "girl", "weather")  # kinds of words on the map
+DRAWN_WORDS = 80  # on the map of a text of your own
 HELD_OUT = 20  # one line in so many is never learned from
 
 
@@ -156,13 +158,32 @@ def evaluate(loaded: Any, path: str | None) -> dict[str, Any]:
     return {**found, **compared(points, pairs_of(loaded.config, learned, loaded.tokenizer).pairs(0))}
 
 
-def after(loaded: Any, folder: Any) -> str:
+def neighbours(loaded: Any) -> str:
     """The neighbours of a few words: of some that the stories have, or else of the most frequent long ones."""
     points = word_space(loaded)
     known = [word for word in SHOWN if word in points.place]
     asked = known or sorted(points.words[:100], key=len, reverse=True)[: len(SHOWN)]
     rows = [f"  {word:12} {', '.join(near for near, _ in points.neighbours(word))}" for word in asked]
     return "\n".join(["nearest words:", *rows])
+
+
+def after(loaded: Any, folder: Any) -> str:
+    """The neighbours, unless the last validation has shown them."""
+    return "" if (folder / "samples").is_dir() else neighbours(loaded)
+
+
+def draw(loaded: Any) -> Any:
+    """A map of words: of some kinds that the stories have, or else of the most frequent ones."""
+    from minigrad.viz.plane import word_map
+
+    from .judging import kinds
+
+    points = word_space(loaded)
+    known = {kind: sorted(word for word in kinds()[kind] if word in points.place) for kind in DRAWN}
+    own = loaded.story["data"] is None and sum(map(len, known.values())) > len(DRAWN)
+    words = [word for group in known.values() for word in group] if own else points.words[:DRAWN_WORDS]
+    places = [points.place[word] for word in words]
+    return word_map(points.directions[places], words, known if own else None)
 
 
 spec = ModelSpec(
@@ -189,4 +210,6 @@ spec = ModelSpec(
         "space": word_space,
     },
     after=after,
+    samples=neighbours,
+    draw=draw,
 )

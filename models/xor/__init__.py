@@ -109,6 +109,19 @@ def after(loaded: Any, folder: Any) -> str:
     return "\n".join(lines)
 
 
+def draw(loaded: Any) -> Any:
+    """How probable 1 is all over the plane."""
+    import minigrad as mg
+    from minigrad.viz.plane import decision_surface
+
+    from .model import ROWS, TARGETS
+
+    device = loaded.model.output.bias.device
+    return decision_surface(
+        lambda points: loaded.model(mg.tensor(points, device=device)).sigmoid().numpy(), ROWS, TARGETS, "a XOR b"
+    )
+
+
 spec = ModelSpec(
     name="xor",
     task="classification",
@@ -128,4 +141,5 @@ spec = ModelSpec(
     tiny={"steps": 300},
     verbs={"stuck": stuck},
     after=after,
+    draw=draw,
 )

@@ -1,0 +1,53 @@
+"""`minigrad attention`: what a trained model looks at when it reads a text, as a page or a picture."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+
+from .parsing import Command, Parser, Usage, flag_threads, use_threads, whole_number
+from .telling import plain
+
+__all__ = ["ATTENTION"]
+
+
+def _arguments(parser: Parser) -> None:
+    parser.add_argument(
+        "run_directory", metavar="DIR", help="a run's directory, a checkpoint file, or an exported folder"
+    )
+    parser.add_argument("text", metavar="TEXT", help="what the model reads")
+    parser.add_argument(
+        "-o", "--output", default="attention.html", metavar="FILE",
+        help="a page (.html), a picture (.svg, .png, .pdf) or numbers (.json) to write (default: attention.html)",
+    )  # fmt: skip
+    parser.add_argument("--layer", metavar="N", help="the layer to show first, by number or path (default: all)")
+    parser.add_argument("--head", type=whole_number, metavar="N", help="the head to show first")
+    flag_threads(parser)
+
+
+def _attention(options: Namespace) -> int:
+    from ..viz.attending import FORMS
+    from ..zoo import load
+    from ..zoo.attending import attention_of, models_with_attention
+
+    if Path(options.output).suffix.lower() not in FORMS:
+        raise Usage(f"{options.output!r} is neither a page nor a picture: end its name in {', '.join(FORMS)}")
+    use_threads(options.threads)
+    loaded = load(options.run_directory)
+    if loaded.spec.attend is None:
+        able = models_with_attention()
+        which = f"models that do: {', '.join(able)}" if able else "no installed model does"
+        raise Usage(f"{loaded.spec.name} shows no attention; {which}")
+    seen = attention_of(loaded, options.text)
+    layer = options.layer
+    number = int(layer) if layer is not None and layer.isascii() and layer.isdigit() else layer
+    print(plain(f"wrote {seen.write(options.output, number, options.head)}: {seen.told}"))
+    return 0
+
+
+ATTENTION = Command(
+    "see what a trained model attends to",
+    "minigrad attention runs/gpt 'You are welcome' -o attention.html",
+    _arguments,
+    _attention,
+)

@@ -1,0 +1,30 @@
+"""`minigrad report`: a run as one page that opens in any browser, without a network."""
+
+from __future__ import annotations
+
+import webbrowser
+from argparse import Namespace
+
+from .parsing import Command, Parser
+from .telling import plain
+
+__all__ = ["REPORT"]
+
+
+def _arguments(parser: Parser) -> None:
+    parser.add_argument("run_directory", metavar="DIR", help="the directory of a run")
+    parser.add_argument("-o", "--output", metavar="FILE", help="the page to write (default: report.html in DIR)")
+    parser.add_argument("--open", action="store_true", help="open it in a browser")
+
+
+def _report(options: Namespace) -> int:
+    from ..zoo.reporting import report
+
+    page = report(options.run_directory, options.output)
+    print(plain(f"wrote {page}"))
+    if options.open:
+        webbrowser.open(page.absolute().as_uri())
+    return 0
+
+
+REPORT = Command("show a run as one page", "minigrad report runs/xor --open", _arguments, _report)

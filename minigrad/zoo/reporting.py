@@ -1,0 +1,71 @@
+"""What the zoo adds to the page of a run: the summary, defaults and help of its model, and the graph of its computation."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from pathlib import Path
+from typing import Any
+
+from ..engine.errors import MinigradError, MissingExtraError
+from ..train.settings import plain_config
+from ..train.steps import undisturbed
+from ..viz.report import About, Setting
+from ..viz.report import report as write_report
+from .registry import find
+from .running import Loaded, load_as, story_of
+from .spec import ModelSpec
+
+__all__ = ["about", "about_run", "report"]
+
+LARGE = 2_000_000  # parameters of a model beyond which its graph is left out, since it would take too long
+MODULES = 400
+
+
+def report(run: str | os.PathLike[str], path: str | os.PathLike[str] | None = None) -> Path:
+    """Write the page of a run, `report.html` in its directory unless `path` says otherwise, with the graph of its model."""
+    return write_report(run, path, about_run(run))
+
+
+def about_run(run: str | os.PathLike[str]) -> About:
+    """All that is known of the model of a run; nothing where it is of none that is installed."""
+    try:
+        story = story_of(run)
+        spec = find(story["model"])
+    except MinigradError:
+        return About()
+    known = about(spec, story["config"])
+    try:
+        loaded = load_as(spec, run)
+    except Exception as error:  # the run may be damaged, or the plugin's build may fail
+        return dataclasses.replace(known, no_graph=f"the model cannot be loaded: {str(error).splitlines()[0]}")
+    graph, why_none = _graph(loaded)
+    return dataclasses.replace(known, graph=graph, no_graph=why_none)
+
+
+def about(spec: ModelSpec, config: Any) -> About:
+    """What a spec says of itself, and of the settings of a run, which are a config or a dict of what was in one."""
+    defaults = plain_config(spec.config())
+    helps = {field.name: str(field.metadata.get("help", "")) for field in dataclasses.fields(spec.config)}
+    values = plain_config(config)
+    settings = [
+        Setting(name, value, defaults.get(name), helps.get(name, ""), name in defaults)
+        for name, value in values.items()
+    ]
+    return About(spec.summary, settings)
+
+
+def _graph(loaded: Loaded) -> tuple[str, str]:
+    """The picture of how the model computes the example of its spec, or why there is none."""
+    from .drawing import graph_of
+
+    model = loaded.model
+    if sum(p.data.size for p in model.parameters()) > LARGE or len(list(model.modules())) > MODULES:
+        return "", "the model is large; minigrad graph DIR draws its graph"
+    try:
+        with undisturbed(model):
+            return graph_of(loaded.spec, loaded.config, model, depth=2).scene.svg(standalone=False), ""
+    except MissingExtraError as error:
+        return "", ": ".join(line.strip().removeprefix("fix:").strip() for line in str(error).splitlines())
+    except Exception as error:  # whatever a stranger's model may raise
+        return "", f"the graph could not be drawn: {type(error).__name__}: {' '.join(str(error).split())}"
