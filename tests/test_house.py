@@ -227,26 +227,43 @@ def test_the_example_of_the_readme_prints_what_the_readme_says():
     assert (done.stdout, done.stderr) == (printed, "")
 
 
-def test_the_guide_to_training_does_what_it_says(tmp_path):
-    """What training shows has times in it, so the guide quotes only some lines: all of them are printed, in this order."""
-    guide = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
+def follow(name: str, folder: Path) -> tuple[list[str], list[str], list[str]]:
+    """Run the blocks of a guide one after the other: the lines it quotes, what is printed, and what is said on stderr."""
+    guide = (ROOT / "docs" / name).read_text(encoding="utf-8")
     code = "\n".join(re.findall(r"```python\n(.*?)```", guide, re.DOTALL))
     quoted = "".join(re.findall(r"```text\n(.*?)```", guide, re.DOTALL)).splitlines()
     paths = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     environment = {**os.environ, "PYTHONPATH": paths, "PYTHONUTF8": "1"}
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, encoding="utf-8", timeout=120
+        [sys.executable, "-c", code], cwd=folder, env=environment, capture_output=True, encoding="utf-8", timeout=120
     )
+    # That much may be said, where nothing is compiled yet.
     said = [line for line in done.stderr.splitlines() if not line.startswith("minigrad: compiling kernels once")]
-    assert said == []  # that much may be said, where nothing is compiled yet
-    printed = iter(done.stdout.splitlines())
+    return quoted, done.stdout.splitlines(), said
+
+
+def test_the_guide_to_training_does_what_it_says(tmp_path):
+    """What training shows has times in it, so the guide quotes only some lines: all of them are printed, in this order."""
+    quoted, printed, said = follow("training.md", tmp_path)
+    assert said == []
     assert len(quoted) == 10
-    assert [line for line in quoted if line not in printed] == []
+    rest = iter(printed)
+    assert [line for line in quoted if line not in rest] == []
     held = {path.name for path in (tmp_path / "runs" / "circle").iterdir()}
     assert held == {"config.json", "metrics.csv", "timing.csv", "checkpoints", "latest", "best", "lock"}
 
 
-@pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md", "docs/training.md"])
+def test_the_guide_to_pictures_does_what_it_says(tmp_path):
+    quoted, printed, said = follow("seeing.md", tmp_path)
+    assert said == ["minigrad: the graph up to the error is in failed.svg"]
+    assert len(quoted) == 3
+    rest = iter(printed)
+    assert [line for line in quoted if line not in rest] == []
+    drawn = {"error.html", "error.svg", "encoder.html", "encoder.svg", "failed.svg", "attention.html", "head.svg"}
+    assert {path.name for path in tmp_path.iterdir()} == drawn
+
+
+@pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md", "docs/training.md", "docs/seeing.md"])
 def test_links_lead_to_files_that_exist(document):
     links = re.findall(r"\]\((?!https?:|#)([^)#]+)", (ROOT / document).read_text(encoding="utf-8"))
     assert links or document.startswith("docs/")
