@@ -1,15 +1,18 @@
 """`mg.debug()` stops at the first NaN or infinity and says where it came from; outside, nothing is checked."""
 
+import gc
 import inspect
 import re
 import warnings
+import weakref
 
 import numpy as np
 import pytest
 
 import minigrad as mg
+from minigrad import kernels
 from minigrad.engine.errors import GradientError, NonFiniteError
-from minigrad.engine.modes import switch
+from minigrad.engine.modes import keeping_apart, local, switch, watching
 
 
 @pytest.fixture(autouse=True)
@@ -184,3 +187,105 @@ def test_a_freed_graph_is_reported_with_its_line():
         (y * 2).sum().backward()
     assert "exp" in str(caught.value) and "freed" in str(caught.value)
     assert re.search(line, str(caught.value))
+
+
+# What is kept for who draws the graph
+
+
+def test_nothing_is_kept_when_nobody_watches():
+    y = leaf([1.0, 2.0]).exp() * 2
+    model = mg.nn.Linear(2, 2)
+    out = model(mg.tensor(np.ones((1, 2), "float32")))
+    assert y.node.seen is None and y.node.line is None and out.node.seen is None
+    assert local.mode.calls == () and local.apart is None
+
+
+def test_watching_keeps_inputs_result_time_line_and_calls():
+    class Net(mg.nn.Module):
+        def __init__(self):
+            self.layer = mg.nn.Linear(2, 2)
+
+        def forward(self, x):
+            return self.layer(x).exp()
+
+    with watching():
+        out = Net()(mg.tensor(np.ones((1, 2), "float32")))
+    seen = out.node.seen
+    np.testing.assert_array_equal(seen.out, out.numpy())
+    np.testing.assert_array_equal(np.exp(seen.inputs[0]), out.numpy())
+    assert seen.seconds > 0 and __file__ in out.node.line
+    assert [(call.name, call.title) for call in seen.calls] == [("Net", "Net")]
+    inner = out.node.parents[0].seen.calls
+    assert [call.title for call in inner][:2] == ["Net", "Linear"] and inner[0] is seen.calls[0]
+
+
+def test_two_calls_of_a_module_are_told_apart_and_functions_are_calls_too():
+    layer = mg.nn.Linear(2, 2)
+    with watching(), kernels.use("definitions"):
+        first = layer(mg.tensor(np.ones((1, 2), "float32")))
+        second = layer(first)
+        normed = mg.nn.functional.layer_norm(second, (2,))
+    assert first.node.seen.calls[0] is not second.node.seen.calls[0]
+    assert normed.node.seen.calls[-1].name == "layer_norm" and normed.node.seen.calls[-1].title == ""
+
+
+def test_watching_does_not_stop_at_a_nan_and_debug_does_also_inside():
+    with watching():
+        bad = leaf([-1.0]).log()
+        assert np.isnan(bad.node.seen.out).all()
+        with mg.debug(), pytest.raises(NonFiniteError):
+            leaf([-1.0]).log()
+    with mg.debug(), watching(), pytest.raises(NonFiniteError):
+        leaf([-1.0]).log()
+
+
+def test_what_is_kept_dies_with_the_graph_without_the_garbage_collector():
+    gc.collect()
+    gc.disable()
+    try:
+        with watching():
+            out = mg.nn.Linear(2, 2)(leaf(np.ones((1, 2)))) * 2
+        node = weakref.ref(out.node)
+        del out
+        assert node() is None
+    finally:
+        gc.enable()
+
+
+def test_what_needs_no_gradient_is_collected_only_for_who_asks():
+    x, plain = leaf([1.0, 3.0]), mg.tensor([1.0, 2.0, 3.0, 4.0])
+    with watching():
+        _ = plain * 2
+        with keeping_apart() as apart:
+            _ = x > 2
+            mg.split(plain, 2)
+            with mg.no_grad():
+                _ = x * 5
+            _ = x * 7  # needs one
+        _ = plain * 3
+    assert [node.name for node in apart] == ["greater", "_split", "multiply"]
+    assert [o.tolist() for o in apart[1].seen.out] == [[1, 2], [3, 4]]
+    np.testing.assert_array_equal(apart[2].seen.out, [5, 15])
+    assert local.apart is None
+
+
+def test_results_are_the_same_while_somebody_watches(device):
+    def run():
+        x = mg.tensor([[0.5, 1.0], [2.0, 3.0]], device=device, requires_grad=True)
+        loss = mg.nn.functional.gelu(x @ x).sum() + mg.where(x > 1, x, 0.0).sum()
+        loss.backward()
+        return loss.item(), x.grad.numpy()
+
+    value, grad = run()
+    with watching(), keeping_apart():
+        watched, watched_grad = run()
+    assert value == watched
+    np.testing.assert_array_equal(grad, watched_grad)
+
+
+def test_the_line_of_an_op_in_a_second_derivative_is_the_users():
+    with mg.debug():
+        x = leaf(2.0)
+        line = this_line(+1)
+        (slope,) = mg.autograd.grad(x**3, x, create_graph=True)
+    assert re.search(line, slope.node.line)

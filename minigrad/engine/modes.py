@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any, TypeVar
 
@@ -37,6 +38,7 @@ class Mode:
 
 class _Local(threading.local):
     mode = Mode()
+    apart: list[Any] | None = None  # where nodes go of ops that need no gradient, for who draws them
 
 
 local = _Local()
@@ -95,6 +97,16 @@ def debug() -> switch:
 def watching() -> switch:
     """Inside, every op keeps its inputs, its result, its time and its source line with the node that it records."""
     return switch(debug=max(local.mode.debug, WATCHING))
+
+
+@contextmanager
+def keeping_apart() -> Iterator[list[Any]]:
+    """Inside `watching()`, collect the nodes of ops that need no gradient too: nothing else points to them."""
+    previous, local.apart = local.apart, []
+    try:
+        yield local.apart
+    finally:
+        local.apart = previous
 
 
 def is_grad_enabled() -> bool:

@@ -233,6 +233,8 @@ class Op:
                 fix="x.detach() says that the graph ends",
             )
         if not recorded or out.dtype.kind != "f":
+            if local.apart is not None:
+                self._keep_apart(out, arrays, parents, attrs, seconds)
             return wrap(out, None)
         return wrap(out, self.record(out, arrays, parents, mask, attrs, seconds))
 
@@ -260,6 +262,11 @@ class Op:
             watch(node, arrays, out, seconds)
         return node
 
+    def _keep_apart(self, out: Any, arrays: Any, parents: Any, attrs: dict[str, Any], seconds: float) -> None:
+        """For who draws it, the node of a result that needs no gradient."""
+        if local.apart is not None and local.mode.debug:
+            local.apart.append(self.record(out, arrays, parents, 0, attrs, seconds))
+
     def _finish_several(
         self,
         xp: Any,
@@ -273,6 +280,7 @@ class Op:
         """Several outputs share one node; each floating one gets a node of its own that picks it."""
         outs = tuple([xp.asarray(o) for o in outs])
         if not mask:
+            self._keep_apart(outs, arrays, parents, attrs, seconds)
             return tuple([wrap(o) for o in outs])
         node = self.record(outs, arrays, parents, mask, attrs, seconds)
         return tuple([self.output(o, node, i) for i, o in enumerate(outs)])
@@ -380,9 +388,9 @@ def watch(node: Node, inputs: Sequence[Any], out: Any, seconds: float) -> None:
 
 
 def user_line() -> str:
-    """`file:line` of the innermost frame outside minigrad."""
+    """`file:line` of the innermost frame outside minigrad, and outside of NumPy, which may stand in between."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "minigrad":
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("minigrad", "numpy"):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else ""
 

@@ -87,13 +87,16 @@ class Fused(Op):
             self._check_finite(out, mode.scope, (*arrays, *attrs.values()))
         if not tensors:
             return out
-        if not recorded:
+        if not recorded and (local.apart is None or not mode.debug):
             return wrap(out)
         if foreign:  # somebody else's arrays may change before the backward
             arrays = [a if isinstance(x, Tensor) or not is_array(a) else duplicate(a) for a, x in zip(arrays, args)]
-        node = self._node(out, arrays, parents, mask, kernel, kept, attrs)
+        node = self._node(out, arrays, parents, mask if recorded else 0, kernel, kept, attrs)
         if mode.debug:
             watch(node, arrays, out, seconds)
+        if not recorded:
+            local.apart.append(node)  # type: ignore[union-attr]
+            return wrap(out)
         return wrap(out, node)
 
     def _node(

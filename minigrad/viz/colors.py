@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["DARK", "HEATS", "LIGHT", "diverging", "resolve", "sequential"]
+__all__ = ["DARK", "HEATS", "LIGHT", "SERIES", "diverging", "resolve", "sequential"]
 
 LIGHT = {
     "paper": "#ffffff",
@@ -73,6 +73,7 @@ DARK = {
 # From little to much, and from negative over nothing to positive: lightness tells as much as the hue.
 _SEQUENTIAL = np.array([(255, 255, 255), (206, 226, 240), (133, 184, 217), (56, 129, 185), (12, 76, 138), (5, 34, 76)])
 _DIVERGING = np.array([(0, 68, 120), (86, 160, 209), (247, 247, 247), (236, 148, 84), (163, 62, 0)])
+SERIES = tuple(role for role in LIGHT if role.startswith("series-"))  # the roles of things that are compared
 _MISSING = (160, 160, 160)
 HEATS = 8  # roles heat-1 … heat-8: from little to much, such that the ink on them can be read
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 __all__ = ["bytes_of", "flops_of"]
 
 # Ops that only look at or move numbers.
@@ -62,7 +60,7 @@ def flops_of(op: str, inputs: Any, out: Any, attrs: dict[str, Any]) -> int:
     """Multiplications and additions count as one each; a function of a number counts as one where nothing better is known."""
     arrays = [a for a in inputs if hasattr(a, "shape") and a is not None]
     results = out if isinstance(out, tuple) else (out,)
-    written = sum(int(np.size(r)) for r in results)
+    written = sum(int(r.size) for r in results if hasattr(r, "size"))
     if op in _FREE or not arrays:
         return 0
     if op == "matmul":

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from .labels import Look, frame_title, kind_of, rows, size
+from .labels import Look, frame_title, kind_of, rows, size, title_width
 from .layout import POINTS
 from .scene import clean
 from .tree import Group
@@ -21,32 +22,38 @@ def dot_of(view: View, look: Look, labels: bool = True) -> str:
         f"  graph [rankdir=TB {spread}];",
         f"  node [fixedsize={'false' if labels else 'true'} shape=box];",
     ]
-    lines += _frame(view, look, view.group, labels, "  ")
+    lines += ["  " + line for line in _frames(view, look, labels)]
     for index, port in enumerate(view.ports):
         lines.append("  " + _box(f"p{index}", port, look, labels))
     for (tail, head), times in view.edges.items():
         pair = (head, tail) if look.direction == "backward" else (tail, head)
-        label = f" [label={quoted(f'×{times}')}]" if labels and times > 1 else ""
-        lines.append(f"  {pair[0]} -> {pair[1]}{label};")
-        if labels and look.direction == "both" and view.has_gradient(tail):
+        marks = [f"label={quoted(f'×{times}')}"] if labels and times > 1 else []
+        if labels and look.direction == "backward" and (tail, head) not in view.backs:
+            marks.append("style=dotted arrowhead=none")
+        lines.append(f"  {pair[0]} -> {pair[1]}" + (f" [{' '.join(marks)}];" if marks else ";"))
+        if labels and look.direction == "both" and (tail, head) in view.backs:
             lines.append(f"  {head} -> {tail} [style=dashed constraint=false];")
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def _frame(view: View, look: Look, frame: Group, labels: bool, indent: str) -> list[str]:
-    lines = [indent + _box(view.keys[id(item)], item, look, labels) for item in view.items if view.owner[item] is frame]
-    for number, (group, around) in enumerate(view.frames):
-        if around is frame:
-            title = f"{indent}  label={quoted(frame_title(group))};" if labels else f'{indent}  label=" "; fontsize=14;'
-            inside = _frame(view, look, group, labels, indent + "  ")
-            lines += [
-                f"{indent}subgraph cluster_{number} {{",
-                title,
-                f"{indent}  margin=12;",
-                *inside,
-                f"{indent}}}",
-            ]
-    return lines
+def _frames(view: View, look: Look, labels: bool) -> list[str]:
+    """The boxes, each in the frame it stands in. Frames may be nested deeply, so this does not recurse."""
+    inside: dict[Group, list[str]] = {view.group: [], **{group: [] for group, _ in view.frames}}
+    for item in view.items:
+        inside[view.owner[item]].append(_box(view.keys[id(item)], item, look, labels))
+    for number, (group, around) in reversed(list(enumerate(view.frames))):  # the innermost come last
+        title = quoted(frame_title(group)) if labels else _room(group)
+        lines = [f"label={title};", "labeljust=l;", "margin=12;", *inside[group]]
+        inside[around] += [f"subgraph cluster_{number} {{", *["  " + line for line in lines], "}"]
+    return inside[view.group]
+
+
+def _room(group: Group) -> str:
+    """As much room as a frame's title takes, without any text: so Graphviz needs no fonts."""
+    width = math.ceil(title_width(group))
+    size = f'FIXEDSIZE="TRUE" WIDTH="{width}" HEIGHT="14"'
+    plain = 'BORDER="0" CELLBORDER="0" CELLPADDING="0" CELLSPACING="0"'
+    return f"<<TABLE {plain} {size}><TR><TD {size}></TD></TR></TABLE>>"
 
 
 def _box(key: str, thing: Any, look: Look, labels: bool) -> str:

@@ -6,13 +6,27 @@ it is made, and a page can exchange its texts for those of another block of the 
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-import numpy as np
-
-from .colors import sequential
+from .colors import HEATS
 from .dot import dot_of
-from .labels import PAD, ROW, SIZE, THUMB, Look, cost, fit, frame_title, kind_of, rows, size, thumbs
+from .labels import (
+    PAD,
+    ROW,
+    SIZE,
+    STACK,
+    THUMB,
+    Look,
+    cost,
+    cost_text,
+    frame_title,
+    kind_of,
+    rows,
+    size,
+    thumbs,
+    title_width,
+)
 from .layout import Layout, lay_out
 from .scene import Group as Shapes
 from .scene import Image, Line, Polygon, Rect, Scene, Text, text_width
@@ -24,39 +38,53 @@ __all__ = ["scene_of"]
 MARGIN = 16.0
 
 
-def scene_of(view: View, look: Look, title: str = "") -> Scene:
-    """The picture, with a legend of the forms in it."""
+def scene_of(view: View, look: Look, title: str = "", hint: str = "") -> Scene:
+    """The picture, with a legend of the forms in it, and below it what was left out, and how to see more."""
     place = lay_out(dot_of(view, look, labels=False))
-    shapes: list[Any] = [_frame_shape(view, look, number, place) for number in range(len(view.frames))]
+    shapes: list[Any] = [_frame_shape(view, number, place) for number in range(len(view.frames))]
     shapes += [_edge_shape(view, look, edge, place) for edge in view.edges]
+    shapes += [_title_shape(view, number, place) for number in range(len(view.frames))]
     shapes += [_box_shape(view, look, key, thing, place) for key, thing in view.things()]
-    legend, legend_width, legend_height = _legend(view)
-    width = max(place.width, legend_width, text_width(view.note, SIZE)) + 2 * MARGIN
+    legend, legend_width, legend_height = _legend(view, look)
+    width = max(place.width, legend_width, *[text_width(text, SIZE) for text in (view.note, hint)]) + 2 * MARGIN
     left, top = (width - place.width) / 2, MARGIN
     moved = [_moved(shape, left, top) for shape in shapes]
     bottom = top + place.height + 14
-    if view.note:
-        moved.append(Text(MARGIN, bottom + 8, view.note, SIZE, "error"))
-        bottom += ROW + 6
+    for text, color in ((view.note, "error"), (hint, "faint")):
+        if text:
+            moved.append(Text(MARGIN, bottom + 8, text, SIZE, color))
+            bottom += ROW + 6
     moved += [_moved(shape, MARGIN, bottom) for shape in legend]
     return Scene(width, bottom + legend_height + 6, moved, title)
 
 
-def _frame_shape(view: View, look: Look, number: int, place: Layout) -> Any:
+def _frame_shape(view: View, number: int, place: Layout) -> Any:
     left, top, right, bottom = place.clusters[f"cluster_{number}"]
-    name = Text(left + 8, top + 14, fit(frame_title(view.frames[number][0]), 60), SIZE, "group-line", bold=True)
-    frame = Rect(left, top, right - left, bottom - top, "group" if number % 2 == 0 else "paper", "group-line", 8)
-    return Shapes([frame, name], "frame")
+    return Rect(left, top, right - left, bottom - top, _frame_fill(view, number), "group-line", 8)
+
+
+def _frame_fill(view: View, number: int) -> str:
+    """Frames inside of frames take turns."""
+    return "group" if len(view.tree.path(view.frames[number][0])) % 2 else "paper"
+
+
+def _title_shape(view: View, number: int, place: Layout) -> Any:
+    """The title of a frame, on a ground of its own, so that no arrow goes through the letters."""
+    left, top, _, _ = place.clusters[f"cluster_{number}"]
+    group = view.frames[number][0]
+    ground = Rect(left + 6, top + 4, title_width(group), 14, _frame_fill(view, number), None)
+    return Shapes([ground, Text(left + 8, top + 15, frame_title(group), SIZE, "group-line", bold=True)], "frame")
 
 
 def _edge_shape(view: View, look: Look, edge: tuple[str, str], place: Layout) -> Any:
     pair = edge[::-1] if look.direction == "backward" else edge
     points = place.edges[pair]
-    times = view.edges[edge]
-    stroke = "gradient" if look.direction == "backward" else "line"
-    ahead = Line(points, stroke, 1 if times == 1 else 1.8, curved=True, arrow=True)
-    ways = [Shapes([ahead], "forward")]
-    if look.direction == "both" and view.has_gradient(edge[0]):
+    thick = 1 if view.edges[edge] == 1 else 1.8
+    if look.direction == "backward":
+        comes = edge in view.backs  # to a number that is merely used nothing comes back
+        return Line(points, "gradient" if comes else "grid", thick, curved=True, arrow=comes)
+    ways = [Shapes([Line(points, "line", thick, curved=True, arrow=True)], "forward")]
+    if look.direction == "both" and edge in view.backs:
         back = [(x + 5, y) for x, y in reversed(points)]
         ways.append(Shapes([Line(back, "gradient", 1, True, True, True)], "backward"))
     return Shapes(ways, "edge", data={"from": edge[0], "to": edge[1]})
@@ -65,11 +93,15 @@ def _edge_shape(view: View, look: Look, edge: tuple[str, str], place: Layout) ->
 def _box_shape(view: View, look: Look, key: str, thing: Any, place: Layout) -> Any:
     (x, y), (width, height) = place.boxes[key], size(thing, look)
     left, top = x - width / 2, y - height / 2
-    kind = kind_of(thing)
+    copies = len(getattr(thing, "copies", ()))
+    if copies:
+        x, top, width, height = x - STACK / 2, top + STACK, width - STACK, height - STACK
+    kind, fill = kind_of(thing), _fill(view, look, thing)
     lines = rows(thing, look)
-    shapes = [*_outline(kind, left, top, width, height, _fill(view, look, thing), len(getattr(thing, "copies", ())))]
+    shapes = [*_outline(kind, left, top, width, height, fill, copies)]
     for number, row in enumerate(lines):
-        shapes.append(Text(x, top + PAD / 2 + (number + 0.76) * ROW, row.text, SIZE, row.color, "middle", row.bold))
+        color = row.color if fill is None else "ink"
+        shapes.append(Text(x, top + PAD / 2 + (number + 0.76) * ROW, row.text, SIZE, color, "middle", row.bold))
     pictures = thumbs(thing, look)
     start = x - len(pictures) * (THUMB[0] + 6) / 2 + 3
     for number, pixels in enumerate(pictures):
@@ -77,21 +109,23 @@ def _box_shape(view: View, look: Look, key: str, thing: Any, place: Layout) -> A
         stroke = "gradient" if number or look.direction == "backward" else "line"
         shapes += [Image(*corner, *THUMB, pixels), Rect(*corner, *THUMB, None, stroke)]
     if isinstance(thing, Box) and thing.is_kept:
-        shapes.append(_kept_mark(left + width - 3, top + 3))
+        shapes.append(_kept_mark(left + width - {"parameter": 12, "input": 8}.get(kind, 3), top + 3))
     tip = "\n".join(row.text for row in lines)
     return Shapes(shapes, f"box {kind}", tip, {"key": key})
 
 
 def _fill(view: View, look: Look, thing: Any) -> str | None:
-    """The colour that tells a cost, in the lighter half of the scale, so that texts stay readable."""
-    if look.color is None or isinstance(thing, Port):
+    """The colour that tells a cost."""
+    if look.color is None or isinstance(thing, Port) or not (amount := cost(thing, look.color)):
         return None
-    most = max([cost(item, look.color) for item in view.items], default=0)
-    red, green, blue = sequential(np.array(cost(thing, look.color)), most * 2.2)
-    return f"#{red:02x}{green:02x}{blue:02x}" if cost(thing, look.color) else None
+    return f"heat-{max(math.ceil(HEATS * amount / _most(view, look.color)), 1)}"
 
 
-def _legend(view: View) -> tuple[list[Any], float, float]:
+def _most(view: View, color: str) -> float:
+    return max([cost(item, color) for item in view.items], default=0)
+
+
+def _legend(view: View, look: Look) -> tuple[list[Any], float, float]:
     """The forms that the picture has, each with its meaning: shapes, width and height."""
     words = {
         "input": "given",
@@ -113,6 +147,11 @@ def _legend(view: View) -> tuple[list[Any], float, float]:
     if any(box.is_kept for box in view.shown):
         shapes += [_kept_mark(x + 5, 7), Text(x + 16, 11, "kept for the gradient", 10, "faint")]
         x += 16 + text_width("kept for the gradient", 10) + 16
+    if look.color is not None:
+        word = f"up to {cost_text(_most(view, look.color), look.color)}"
+        shapes += [Rect(x + 9 * i, 0, 9, 14, f"heat-{i + 1}", None) for i in range(HEATS)]
+        shapes.append(Text(x + 9 * HEATS + 6, 11, word, 10, "faint"))
+        x += 9 * HEATS + 6 + text_width(word, 10) + 16
     return shapes, x, 18.0
 
 
@@ -141,7 +180,8 @@ def _outline(kind: str, x: float, y: float, width: float, height: float, fill: s
             *([inner] if height > 20 else []),
         ]
     if kind == "module":
-        behind = [Rect(x + 3 * i, y - 3 * i, width, height, "group", "group-line", 4) for i in (2, 1)] if copies else []
+        steps = (STACK, STACK / 2) if copies else ()
+        behind = [Rect(x + step, y - step, width, height, "group", "group-line") for step in steps]
         bar = Rect(x, y, 5, height, "group-line", None)
         return [*behind, Rect(x, y, width, height, fill or "group", "group-line"), bar]
     if kind == "port":

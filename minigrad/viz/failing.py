@@ -13,10 +13,13 @@ from typing import Any
 
 from ..engine.backend import is_array
 from ..engine.errors import describe
-from ..engine.modes import watching
+from ..engine.graph import Node, sweep
+from ..engine.modes import Call, watching
 from ..engine.tensor import Tensor, wrap
+from ..nn.module import Module
 from .graph import Graph
-from .tracing import Box, Input, boxes_of, names_in
+from .scene import clean
+from .tracing import Box, Input, boxes_of, is_own, names_in
 
 __all__ = ["failed_graph", "on_error"]
 
@@ -67,19 +70,44 @@ def _draw(error: Exception, path: Path) -> None:
 def failed_graph(error: BaseException) -> Graph | None:
     """The graph that led to an error, from the tensors in the frames it came through; None if there are none."""
     frames = list(_frames(error.__traceback__))
-    if not frames:
+    boxes = _on_the_way_back(frames, error) or _on_the_way_there(frames, error)
+    if not boxes:
         return None
+    graph = Graph(boxes, type(error).__name__, depth=9)
+    graph.tree.note = clean("; ".join(" ".join(line.split()) for line in str(error).split("\n")[:3]))
+    return graph
+
+
+def _on_the_way_there(frames: list[FrameType], error: BaseException) -> list[Box]:
+    """What the op that failed was given, and where that came from."""
     entry = _entry(frames)
+    if not frames:
+        return []
     caller = frames[entry - 1] if entry else frames[-1]
     given = _given(frames[entry] if entry else caller)
-    if not given:
-        return None
     boxes = boxes_of(list(given.values()), names_in(caller))
     for box in boxes:
         box.is_output = False
-    if entry:
-        boxes.append(_failed_box(frames[entry], given, boxes, error))
-    return Graph(boxes, f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}", depth=9)
+    if entry and given:
+        boxes.append(_failed_box(frames, entry, given, boxes, error))
+    return boxes
+
+
+def _on_the_way_back(frames: list[FrameType], error: BaseException) -> list[Box]:
+    """The whole graph that a backward went through, where it was its rule that failed; else nothing."""
+    inside = [frame.f_locals for frame in frames if frame.f_globals.get("__name__") == sweep.__module__]
+    failed = next((found["node"] for found in reversed(inside) if isinstance(found.get("node"), Node)), None)
+    began = {node for found in inside for node, _ in found.get("seeds", ())}
+    tensors = {value.node: value for frame in frames for value in frame.f_locals.values() if isinstance(value, Tensor)}
+    roots = [tensor for node, tensor in tensors.items() if node in began]
+    if failed is None or not roots:
+        return []
+    outside = [frame for frame in frames if not is_own(frame)]
+    boxes = boxes_of(roots, names_in(outside[-1] if outside else None))
+    for box in boxes:
+        if box.node is failed:
+            box.failed, box.error = True, str(error)
+    return boxes
 
 
 def _frames(traceback: TracebackType | None) -> Iterator[FrameType]:
@@ -119,19 +147,28 @@ def _input_names(what: Any) -> list[str]:
     return list(inspect.signature(what).parameters) if callable(what) else []
 
 
-def _failed_box(frame: FrameType, given: dict[str, Tensor], boxes: list[Box], error: BaseException) -> Box:
+def _failed_box(
+    frames: list[FrameType], entry: int, given: dict[str, Tensor], boxes: list[Box], error: BaseException
+) -> Box:
+    frame = frames[entry]
     local = frame.f_locals
-    what = next((local[name] for name in ("self", "op", "body") if hasattr(local.get(name), "__name__")), frame.f_code)
+    names = ("self", "op", "body", "function")
+    what = next((local[name] for name in names if hasattr(local.get(name), "__name__")), frame.f_code)
     name = getattr(what, "__name__", frame.f_code.co_name)
-    names = _input_names(what)
+    inputs = _input_names(what)
     by_node = {box.node: box for box in boxes if box.node is not None}
     by_value = {id(box.value): box for box in boxes}
-    box = Box("op", name, "", (), "", id=f"b{len(boxes)}", failed=True)
+    box = Box("op", name, "", (), "", id=f"b{len(boxes)}", failed=True, error=str(error), calls=_calls(frames))
     for index, (label, tensor) in enumerate(given.items()):
-        if label.startswith("args") and index < len(names):
-            label = names[index]
+        if label.startswith(("args", "self", "first")) and inputs:
+            label = inputs[index] if index < len(inputs) else f"{inputs[-1]} {index}"
         source = by_node.get(tensor.node) if tensor.node is not None else by_value.get(id(tensor.data))
         box.inputs.append(Input(label, source))
         box.attrs[label] = describe(tensor)
-    box.line = str(error)
     return box
+
+
+def _calls(frames: list[FrameType]) -> tuple[Call, ...]:
+    """The modules that were running."""
+    inside = [frame.f_locals.get("calls") for frame in frames if frame.f_globals.get("__name__") == Module.__module__]
+    return next((calls for calls in reversed(inside) if isinstance(calls, tuple)), ())

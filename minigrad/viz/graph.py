@@ -12,7 +12,8 @@ from typing import Any
 
 from .. import kernels
 from ..engine.errors import ArgumentError, GradientError, MissingExtraError, nearest
-from ..engine.modes import enable_grad, watching
+from ..engine.graph import Node
+from ..engine.modes import enable_grad, keeping_apart, watching
 from ..engine.tensor import Tensor
 from ..nn.module import Module
 from ..saving import write_atomically
@@ -54,11 +55,14 @@ def graph(
     >>> x, w = mg.tensor(3.0), mg.tensor(2.0, requires_grad=True)
     >>> print(mg.viz.graph(w * x + 1))
     w                 input     float32  2  ∇ 3
-    multiply          op        float32  6  ∇ 1  <- w, b = 3
-    add               op        float32  7  ∇ 1  <- multiply, b = ?
+    x                 constant  float32  3
+    multiply          op        float32  6  ∇ 1  <- w, x
+    add               output    float32  7  ∇ 1  <- multiply, b = ?
+    to see every number, compute it inside `with mg.debug():`
     """
     known = names_in(sys._getframe(1))
     given: list[Tensor] = []
+    apart: list[Node] = []
     if isinstance(what, Tensor):
         if inputs or options:
             raise ArgumentError("graph: a tensor takes no inputs", "graph(tensor), or graph(model, input)")
@@ -66,17 +70,17 @@ def graph(
     elif callable(what):
         arguments = [x if isinstance(x, Tensor) else _as_tensor(x) for x in inputs]
         given = [x for x in arguments if isinstance(x, Tensor)]
-        roots = watched(lambda: what(*arguments, **options), fused)
+        roots, apart = watched(lambda: what(*arguments, **options), fused)
         title = type(what).__name__ if isinstance(what, Module) else getattr(what, "__name__", "graph")
         known = _names_of_call(what, given) | known
     else:
         raise ArgumentError("graph: this has no graph", "a Tensor, or a model and its inputs", type(what).__name__)
-    if all(root.node is None for root in roots):
+    if all(root.node is None for root in roots) and not apart:
         raise GradientError(
             "graph: nothing was recorded",
             fix="give it a tensor that was made from one with requires_grad=True, outside of no_grad()",
         )
-    boxes = boxes_of(roots, known, [t.data for t in given])
+    boxes = boxes_of(roots, known, [t.data for t in given if t.node is None], apart)
     return Graph(boxes, name or title, depth, Look(direction, color), seed)
 
 
@@ -88,9 +92,9 @@ def _names_of_call(what: Any, given: Sequence[Tensor]) -> dict[int, tuple[str, T
     return names
 
 
-def watched(function: Callable[[], Any], fused: bool = False) -> list[Tensor]:
-    """Call a function while watching, by ordinary ops unless `fused`; returns the tensors that it returned."""
-    with enable_grad(), watching():
+def watched(function: Callable[[], Any], fused: bool = False) -> tuple[list[Tensor], list[Node]]:
+    """Call a function while watching, by ordinary ops unless `fused`; the tensors that it returned, and the nodes apart."""
+    with enable_grad(), watching(), keeping_apart() as apart:
         if fused:
             out = function()
         else:
@@ -100,7 +104,7 @@ def watched(function: Callable[[], Any], fused: bool = False) -> list[Tensor]:
     if not roots:
         expected = "a Tensor, or some in a tuple, list or dict"
         raise ArgumentError("graph: the function returned no tensor", expected, type(out).__name__)
-    return roots
+    return roots, apart
 
 
 def _as_tensor(value: Any) -> Any:
@@ -141,6 +145,14 @@ class Graph:
         except MissingExtraError:
             return None  # the notebook shows the text
 
+    @property
+    def hint(self) -> str:
+        """How to see what is not known, where nobody watched."""
+        gone = any(box.value is None and not box.has_parts and box.dtype for box in self.boxes)
+        gone |= any(entry.text == "?" for box in self.boxes for entry in box.inputs)
+        is_watched = all(box.line for box in self.boxes if box.op not in ("", "output") and box.dtype)
+        return "to see every number, compute it inside `with mg.debug():`" if gone and not is_watched else ""
+
     @cached_property
     def view(self) -> View:
         """What the still picture shows."""
@@ -149,7 +161,7 @@ class Graph:
     @cached_property
     def scene(self) -> Scene:
         """The still picture, laid out."""
-        return scene_of(self.view, self.look, self.name)
+        return scene_of(self.view, self.look, self.name, self.hint)
 
     def dot(self) -> str:
         """The still picture in Graphviz's language."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .labels import cost
+from .labels import cost, setting
 from .numbers import FEW, SOME, array_text, statistics
 from .replay import Contribution, Step
 from .scene import clean
@@ -54,10 +54,12 @@ def _box_data(box: Box, homes: dict[int, Group], with_times: bool) -> dict[str, 
         "dtype": box.dtype,
         "group": homes[id(box)].id,
         "inputs": [
-            {"name": entry.name, "from": entry.source.id} if entry.source else {"name": entry.name, "text": entry.text}
+            {"name": clean(entry.name), "from": entry.source.id}
+            if entry.source
+            else {"name": clean(entry.name), "text": clean(entry.text)}
             for entry in box.inputs
         ],
-        "settings": {name: str(value) for name, value in box.attrs.items()},
+        "settings": {clean(name): clean(setting(value)) for name, value in box.attrs.items()},
         "value": array_data(box.value),
         "gradient": array_data(box.gradient),
         "keeps": box.keeps,
@@ -67,6 +69,10 @@ def _box_data(box: Box, homes: dict[int, Group], with_times: bool) -> dict[str, 
         "bytes": box.bytes,
         "flops": box.flops,
     }
+    if box.node is not None and box.node.hooks:
+        data["hooks"] = len(box.node.hooks)
+    if box.error:
+        data["error"] = "\n".join(clean(line) for line in box.error.split("\n")[:20])
     if box.line:
         data["line"] = clean(box.line, 300)
     if with_times and box.seconds is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from .labels import form
@@ -30,16 +31,17 @@ def text_of(graph: Graph) -> str:
             lines.append((f"{INDENT * level}{clean(item.name, 60)}{times}", clean(item.title or item.kind, 40)))
             stack.extend((level + 1, child) for child in reversed(item.children))
         else:
-            lines.append((f"{INDENT * level}{names[item]}", *_columns(item, names)))
+            shown = f"{names[item]} = {item.op.strip('_')}" if item.name and item.op else names[item]
+            lines.append((f"{INDENT * level}{shown}", *_columns(item, names)))
     widths = [max((len(line[i]) for line in lines if i < len(line)), default=0) for i in range(2)]
-    shown = [
+    rows = [
         "  ".join(
             [cell.ljust(width) for cell, width in zip(line, (max(widths[0], 16), max(widths[1], 8)))] + list(line[2:])
         )
         for line in lines
     ]
-    note = [graph.tree.note] if graph.tree.note else []
-    return "\n".join([line.rstrip() for line in [*shown, *note]])
+    notes = [note for note in (graph.tree.note, graph.hint) if note]
+    return "\n".join([line.rstrip() for line in [*rows, *notes]])
 
 
 def _names(graph: Graph) -> dict[Box, str]:
@@ -54,13 +56,19 @@ def _names(graph: Graph) -> dict[Box, str]:
 
 
 def _columns(box: Box, names: dict[Box, str]) -> list[str]:
-    kind = "output" if box.is_output and not box.op else box.op.strip("_") if box.op and box.name else box.kind
-    columns = [kind, form(box), "value not kept" if box.value is None else brief(box.value)]
+    columns = ["failed" if box.failed else "output" if box.is_output else box.kind, form(box)]
+    if box.failed and not box.dtype:
+        columns = ["failed", *[clean(f"{name}: {value}", 60) for name, value in box.attrs.items()]]
+    elif not box.has_parts:
+        columns.append("value not kept" if box.value is None else brief(box.value))
     if box.gradient is not None:
         columns.append(f"∇ {brief(box.gradient)}")
-    sources: list[Any] = [names[e.source] if e.source else f"{e.name} = {e.text}" for e in box.inputs]
+    sources: list[Any] = [names[e.source] if e.source else clean(f"{e.name} = {e.text}", 60) for e in box.inputs]
     if sources:
         columns.append(f"<- {', '.join(sources)}")
+    if box.error:
+        columns.append(f"failed: {clean(box.error, 400)}")
     if box.line:
-        columns.append(f"({clean(box.line, 120)})")
+        name = re.split(r"[/\\]", box.line)[-1]  # without the directory, which says little and is long
+        columns.append(f"({clean(name, 120)})")
     return columns

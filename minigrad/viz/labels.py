@@ -21,18 +21,22 @@ __all__ = [
     "Look",
     "Row",
     "cost",
+    "cost_text",
     "fit",
     "form",
     "frame_title",
     "kind_of",
     "rows",
+    "setting",
     "size",
     "thumbs",
+    "title_width",
 ]
 
 SIZE, ROW, PAD = 11.0, 14.5, 9.0
 THUMB = (46.0, 23.0)
 LONGEST = 34  # letters in a row
+STACK = 6.0  # how far the boxes show that stand behind one with copies
 DIRECTIONS = ("forward", "backward", "both")
 COLORS = ("time", "bytes", "flops")
 
@@ -84,14 +88,14 @@ def _group_rows(group: Group, look: Look) -> list[Row]:
     if group.copies:
         first, last = group.copies[0].name, group.copies[-1].name
         name = first if first == last else f"{first} … {last.rpartition('.')[2]}"
-    boxes = list(group.boxes())
-    ops = sum(box.kind == "op" for box in boxes)
-    weights = sum(math.prod(box.shape) for box in group.everything() if box.kind == "parameter")
+    amount = max(len(group.copies), 1)
+    ops = sum(box.kind == "op" for box in group.everything()) // amount
+    weights = sum(math.prod(box.shape) for box in group.everything() if box.kind == "parameter") // amount
     rows = [Row(fit(f"{name}{times}"), "name", "ink", True)]
     if group.title and group.title not in (group.name, "module"):
         rows.append(Row(fit(group.title)))
-    inside = f"{ops} op{'s' * (ops != 1)}" + (" each" if times else "")
-    rows.append(Row(fit(inside + (f" · {count(weights)} weights" if weights else ""))))
+    inside = f"{ops:,} op{'s' * (ops != 1)}" + (f" · {count(weights)} weights" if weights else "")
+    rows.append(Row(fit(inside + (" each" if times else ""))))
     return [*rows, *_cost_rows(group, look)]
 
 
@@ -99,17 +103,19 @@ def _box_rows(box: Box, look: Look) -> list[Row]:
     title = f"{box.name} = {box.op.strip('_')}" if box.name and box.op else box.label
     rows = [Row(fit(title), "name", "error" if box.failed else "ink", True)]
     given = [f"{entry.name} = {entry.text}" for entry in box.inputs if entry.source is None and entry.text]
-    given += [f"{name} = {value}" for name, value in box.attrs.items() if value is not None and _is_short(value)]
-    if box.failed:
+    given += [f"{name} = {setting(v)}" for name, v in box.attrs.items() if v is not None and _is_short(v)]
+    if box.failed and not box.dtype:  # it has no result
         return [*rows, *[Row(fit(line), "form", "error") for line in given]]
     if given:
         rows.append(Row(fit(", ".join(given))))
     rows.append(Row(fit(form(box)), "form"))
-    if look.direction != "backward":
+    if look.direction != "backward" and not box.has_parts:
         shown = "value not kept" if box.value is None else fit(brief(box.value))
         rows.append(Row(shown, "value", "faint" if box.value is None else "ink"))
     if box.gradient is not None:
         rows.append(Row(fit("∇ " + brief(box.gradient)), "gradient", "gradient"))
+    if box.failed:
+        rows.append(Row("its backward failed", "detail", "error"))
     return [*rows, *_cost_rows(box, look)]
 
 
@@ -117,9 +123,12 @@ def _cost_rows(item: Item, look: Look) -> list[Row]:
     if look.color is None:
         return []
     amount = cost(item, look.color)
-    unit = {"time": "s", "bytes": "B", "flops": "FLOP"}[look.color]
-    shown = f"{amount * 1e6:.0f} µs" if look.color == "time" else count(amount, unit)
-    return [Row(shown)]
+    return [Row(cost_text(amount, look.color))] if amount else []
+
+
+def cost_text(amount: float, color: str) -> str:
+    """A cost with its unit."""
+    return f"{amount * 1e6:.0f} µs" if color == "time" else count(amount, "B" if color == "bytes" else "FLOP")
 
 
 def thumbs(thing: Any, look: Look) -> list[np.ndarray]:
@@ -138,7 +147,8 @@ def size(thing: Any, look: Look) -> tuple[float, float]:
     slack = {"parameter": 26, "input": 26, "module": 14, "output": 10}.get(kind_of(thing), 0)
     width = max([text_width(row.text, SIZE) * (1.03 if row.bold else 1) for row in lines]) + 2 * PAD + slack
     width = max(width, len(pictures) * (THUMB[0] + 6) + 2 * PAD)
-    return width, len(lines) * ROW + PAD + (THUMB[1] + 6 if pictures else 0)
+    behind = STACK if getattr(thing, "copies", ()) else 0
+    return width + behind, len(lines) * ROW + PAD + (THUMB[1] + 6 if pictures else 0) + behind
 
 
 def kind_of(thing: Any) -> str:
@@ -160,23 +170,38 @@ def cost(item: Any, color: str) -> float:
 def frame_title(group: Group) -> str:
     """What stands at the top of an open group: its name, how many look the same, and its class."""
     times = f" ×{len(group.copies)}" if group.copies else ""
-    return f"{group.name}{times}" + (f"  {group.title}" if group.title not in ("", "module", group.name) else "")
+    shown = f"{group.name}{times}" + (f"  {group.title}" if group.title not in ("", "module", group.name) else "")
+    return fit(shown, 60)
+
+
+def title_width(group: Group) -> float:
+    """How wide the title of an open group is, in points."""
+    return text_width(frame_title(group), SIZE) * 1.03 + 4
 
 
 def form(box: Box) -> str:
     """Shape and dtype."""
-    shape = (
-        ""
-        if box.shape == ()
-        else " ".join(map(str, box.shape))
-        if box.shape and isinstance(box.shape[0], tuple)
-        else str(tuple(box.shape))
-    )
+    shape = " ".join(map(str, box.shape)) if box.has_parts else str(tuple(box.shape)) if box.shape else ""
     return f"{shape} {box.dtype}".strip()
 
 
+def setting(value: Any) -> str:
+    """An attribute as it would be written; the slices of an index as in x[1:, :3]."""
+    parts = value if isinstance(value, tuple) else (value,)
+    if not any(isinstance(part, slice) for part in parts):
+        return str(value)
+    bounds = [(p.start, p.stop, p.step) if isinstance(p, slice) else p for p in parts]
+    shown = [
+        ":".join("" if n is None else str(n) for n in (b if b[2] is not None else b[:2]))
+        if isinstance(b, tuple)
+        else str(b)
+        for b in bounds
+    ]
+    return f"[{', '.join(shown)}]"
+
+
 def _is_short(value: Any) -> bool:
-    return isinstance(value, (int, float, str, bool)) or isinstance(value, tuple) and len(value) <= 4
+    return isinstance(value, (int, float, str, bool, slice)) or isinstance(value, tuple) and len(value) <= 4
 
 
 def fit(text: str, longest: int = LONGEST) -> str:

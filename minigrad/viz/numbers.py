@@ -42,8 +42,8 @@ def count(amount: float, unit: str = "") -> str:
 
 
 def statistics(array: np.ndarray) -> dict[str, float]:
-    """Mean, standard deviation, least and greatest of the finite numbers, and how many others there are."""
-    flat = np.asarray(array, np.float64).ravel()
+    """Mean, standard deviation, least and greatest of the finite numbers, complex ones by size; and how many others there are."""
+    flat = np.asarray(np.abs(array) if array.dtype.kind == "c" else array, np.float64).ravel()
     finite = flat[np.isfinite(flat)]
     known = {"nonfinite": float(flat.size - finite.size)} if finite.size < flat.size else {}
     if finite.size:

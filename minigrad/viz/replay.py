@@ -5,16 +5,20 @@ It runs the very rules that `backward()` runs, in its order, and changes nothing
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
+from ..engine.backend import as_array, backend_of, on_device_of
+from ..engine.convert import tensor
+from ..engine.errors import ShapeError, describe
 from ..engine.graph import Node, unbroadcast
 from ..engine.modes import no_grad
-from .tracing import Box
+from .tracing import Box, input_names
+from .values import is_overwritten, plain
 
 __all__ = ["Contribution", "Step", "replay"]
 
@@ -67,33 +71,49 @@ class Step:
 def replay(boxes: Sequence[Box], seed: Any = None) -> list[Step]:
     """Carry gradients back from the outputs, store them in the boxes, and tell what every op did, in order.
 
-    The seed is ones. Where what a rule needs is no longer there, nothing is carried further.
+    The seed is ones. Where what a rule needs is no longer there, or the rule fails, nothing is carried further. Hooks
+    are not run: they may do anything.
     """
     by_node = {box.node: box for box in boxes if box.node is not None}
     gradients: dict[Node, Any] = {}
     steps = []
     for box in boxes:
         if box.is_output and box.node is not None and box.node.plan is not None:
-            gradients[box.node] = np.ones(box.shape, box.dtype) if seed is None else np.asarray(seed)
+            gradients[box.node] = _seed(box, seed)
     with no_grad(), np.errstate(all="ignore"):
         for box in reversed(boxes):
             node = box.node
             if node is None or node.plan is None or node not in gradients:
                 continue
-            g = gradients[node]
             began = perf_counter()
-            contributions = _contributions(node, box, g, gradients, by_node)
+            made = _contributions(node, box, gradients[node], gradients, by_node)
             if node.plan.picks is None:
-                steps.append(Step(box, None if isinstance(g, list) else g, contributions, perf_counter() - began))
+                g = gradients[node]
+                steps.append(Step(box, None if isinstance(g, list) else plain(g), made, perf_counter() - began))
     for node, g in gradients.items():
         if node in by_node and not isinstance(g, list):
-            by_node[node].gradient = np.asarray(g)
+            by_node[node].gradient = plain(g)
     return steps
+
+
+def _seed(box: Box, seed: Any) -> Any:
+    """The gradient of an output, where the output is."""
+    value = 1 if seed is None else plain(getattr(seed, "data", seed) if hasattr(seed, "node") else seed)
+    try:
+        whole = np.broadcast_to(value, box.shape).astype(box.dtype)
+    except ValueError:
+        raise ShapeError(
+            f"graph: the seed does not fit the output {box.label!r}",
+            f"a shape that broadcasts to {box.shape}",
+            describe(value),
+        ) from None
+    return tensor(whole, device=box.device).data
 
 
 def _contributions(
     node: Node, box: Box, g: Any, gradients: dict[Node, Any], by_node: dict[Node, Box]
 ) -> list[Contribution]:
+    """What one op adds to the gradients of what it was made from."""
     plan = node.plan
     if plan.picks is not None:
         parts = gradients.setdefault(node.parents[0], [None] * len(node.parents[0].shape))
@@ -103,30 +123,62 @@ def _contributions(
     if saved is None:
         return []
     if plan.op.several:
-        g = tuple([np.zeros(s, d) if p is None else p for p, s, d in zip(g, node.shape, node.dtype)])
-    done = []
-    for i, rule, pick in plan.rules:
-        results = zip(range(len(node.parents)), rule(g, *pick(saved))) if i < 0 else [(i, rule(g, *pick(saved)))]
-        for place, raw in results:
+        g = _filled(g, node)
+    done: list[Contribution] = []
+    names = input_names(node)
+    try:
+        for place, raw, local in _results(node, g, saved):
             parent = node.parents[place]
-            if parent is None or raw is None:
-                continue
-            raw = np.asarray(getattr(raw, "data", raw) if hasattr(raw, "node") else raw)
-            part = unbroadcast(raw, parent.shape).astype(parent.dtype, copy=False)
-            entry = box.inputs[place]
-            made = Contribution(entry.name, by_node[parent], raw, part, before=gradients.get(parent))
-            made.formula = FORMULAS.get((plan.op.name, entry.name), "")
-            if plan.op.elementwise and i >= 0:
-                made.local = np.asarray(rule(np.ones_like(g), *pick(saved)))
-            gradients[parent] = part if made.before is None else made.before + part
+            with on_device_of(as_array(raw)):
+                part = unbroadcast(raw, parent.shape).astype(parent.dtype, copy=False)
+                before = gradients.get(parent)
+                gradients[parent] = part if before is None else before + part
+            made = Contribution(names[place], by_node[parent], plain(raw), plain(part), plain(local))
+            made.before, made.formula = plain(before), FORMULAS.get((plan.op.name, names[place]), "")
             done.append(made)
+    except Exception as error:  # of a user's rule, or one that this very picture is to explain
+        box.failed, box.error = True, box.error or str(error)
     return done
 
 
+def _results(node: Node, g: Any, saved: Any) -> Iterator[tuple[int, Any, Any]]:
+    """What the rules give to each parent: which one, its gradient, and for an elementwise op the derivative alone."""
+    plan = node.plan
+    with on_device_of(as_array(next(x for x in g if x is not None) if plan.op.several else g)):
+        for i, rule, pick in plan.rules:
+            result = rule(g, *pick(saved))
+            for place, raw in enumerate(result) if i < 0 else [(i, result)]:
+                if node.parents[place] is None or raw is None:
+                    continue
+                local = None
+                if plan.op.elementwise and i >= 0:
+                    local = _array(rule(backend_of(as_array(g)).xp.ones_like(g), *pick(saved)))
+                yield place, _array(raw), local
+
+
+def _array(value: Any) -> Any:
+    """A rule may use public functions, which give Tensors also for arrays."""
+    return as_array(value.data if hasattr(value, "node") else value)
+
+
+def _filled(parts: Any, node: Node) -> tuple[Any, ...]:
+    """Zeros stand in for the outputs that nobody used; outputs that are not floating have no gradient."""
+    some = next(part for part in parts if part is not None)
+    with on_device_of(as_array(some)):
+        zeros = backend_of(as_array(some)).xp.zeros
+        filled = [
+            zeros(shape, dtype) if part is None and dtype.kind == "f" else part
+            for part, shape, dtype in zip(parts, node.shape, node.dtype)
+        ]
+    return tuple(filled)
+
+
 def _saved(node: Node) -> Any:
-    """What the rules need; after a backward that freed it, from what was seen."""
-    if node.saved is not None or node.seen is None:
-        return node.saved
-    if node.plan.fused:
+    """What the rules need; after a backward that freed it, from what was seen; None if it is gone or was overwritten."""
+    saved = node.saved
+    if saved is None and node.seen is not None and not node.plan.fused:
+        saved = node.plan.save(node.seen.inputs, node.seen.out, node.attrs)
+    if saved is None:
         return None
-    return node.plan.save(node.seen.inputs, node.seen.out, node.attrs)
+    arrays = [array for value in saved for array in (value if isinstance(value, tuple) else (value,))]
+    return None if any(is_overwritten(array, node) for array in arrays) else saved

@@ -1,9 +1,4 @@
-"""From the engine's nodes to boxes that can be drawn: each value with its op, name, shape, numbers and cost.
-
-Who watched (`mg.debug()`, or a graph made by calling a model) has every number. Of a graph that nobody watched, values are
-found where they still are: in tensors that variables hold, in what ops keep for their gradients; and the rest is computed
-again where its inputs are known.
-"""
+"""From the engine's nodes to boxes that can be drawn: each value with its op, name, shape, numbers and cost."""
 
 from __future__ import annotations
 
@@ -14,15 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.backend import is_array, to_numpy
-from ..engine.graph import Node, collect
+from ..engine.backend import device_of, is_array
+from ..engine.graph import Node
 from ..engine.modes import Call
+from ..engine.op import PACKAGE
 from ..engine.tensor import Tensor
 from ..nn.module import Module, Parameter
 from .costs import bytes_of, flops_of
 from .numbers import number
+from .values import UNKNOWN, inputs_of, plain, saved_of, values_of
 
-__all__ = ["Box", "Input", "boxes_of", "key_of", "names_in"]
+__all__ = ["Box", "Input", "boxes_of", "input_names", "is_own", "key_of", "names_in"]
 
 
 @dataclass
@@ -43,6 +40,7 @@ class Box:
     name: str
     shape: Any
     dtype: str
+    device: str = "cpu"
     id: str = ""
     inputs: list[Input] = field(default_factory=list)
     attrs: dict[str, Any] = field(default_factory=dict)
@@ -56,8 +54,14 @@ class Box:
     bytes: int = 0
     flops: int = 0
     calls: tuple[Call, ...] = ()
-    node: Node | None = None
+    node: Node | None = None  # None also where no gradient can come back
     failed: bool = False
+    error: str = ""  # what was said when it failed
+
+    @property
+    def has_parts(self) -> bool:
+        """Whether it stands for several values at once, which have boxes of their own."""
+        return bool(self.shape) and isinstance(self.shape[0], tuple)
 
     @property
     def label(self) -> str:
@@ -72,7 +76,7 @@ def names_in(frame: FrameType | None) -> dict[int, tuple[str, Tensor]]:
     """
     found: dict[int, tuple[str, Tensor]] = {}
     while frame is not None:
-        if not frame.f_globals.get("__name__", "").startswith("minigrad."):
+        if not is_own(frame):
             for name, value in list(frame.f_locals.items()):
                 if isinstance(value, Module):
                     for path, parameter in value.named_parameters():
@@ -83,123 +87,139 @@ def names_in(frame: FrameType | None) -> dict[int, tuple[str, Tensor]]:
     return found
 
 
+def is_own(frame: FrameType) -> bool:
+    """Whether a frame is minigrad's, and not that of who uses it."""
+    return frame.f_code.co_filename.startswith(PACKAGE)
+
+
 def key_of(tensor: Tensor) -> int:
     """By what a tensor is known: its node, or else its array."""
     return id(tensor.data) if tensor.node is None else id(tensor.node)
 
 
-def boxes_of(roots: Sequence[Tensor], known: Mapping[int, tuple[str, Tensor]], inputs: Iterable[Any] = ()) -> list[Box]:
-    """Every value that `roots` were made from, oldest first, with the names and numbers that are `known`."""
-    nodes = list(reversed(collect([root.node for root in roots if root.node is not None])))
-    return _Tracer(nodes, known, {id(array): array for array in inputs}).boxes(roots)
+def boxes_of(
+    roots: Sequence[Tensor],
+    known: Mapping[int, tuple[str, Tensor]],
+    inputs: Iterable[Any] = (),
+    apart: Iterable[Node] = (),
+) -> list[Box]:
+    """Every value that `roots` were made from, oldest first, with the names and numbers that are `known`.
+
+    `inputs` are the arrays that a call was given, `apart` the nodes of what it computed without need of a gradient.
+    """
+    return _Tracer(known, {id(array): array for array in inputs}, apart).boxes(roots)
+
+
+def input_names(node: Node) -> list[str]:
+    """What an op calls its inputs; those of an op that takes any number are numbered."""
+    signature = node.plan.op.signature
+    return [f"{signature.inputs[0]}{i}" for i in range(len(node.parents))] if signature.variadic else signature.inputs
 
 
 class _Tracer:
-    def __init__(self, nodes: list[Node], known: Mapping[int, tuple[str, Tensor]], given: dict[int, Any]):
-        self.nodes, self.known, self.given = nodes, known, given
+    def __init__(self, known: Mapping[int, tuple[str, Tensor]], given: dict[int, Any], apart: Iterable[Node]):
+        self.known, self.given = known, given
+        self.apart: set[Node] = set()
+        self.makers: dict[int, list[Node]] = {}  # by their array; an op may return the one that it was given
+        for node in apart:
+            self.apart.add(node)
+            for array in _results(node):
+                self.makers.setdefault(id(array), []).append(node)
+        self.parents: dict[Node, list[Node | None]] = {}
         self.made: dict[Any, Box] = {}  # by node, or by the identity of a constant's array
         self.order: list[Box] = []
         self.values: dict[Node, Any] = {}
         self.scopes: dict[tuple[str, ...], Call] = {}
 
     def boxes(self, roots: Sequence[Tensor]) -> list[Box]:
-        self._find_values(roots)
-        for node in self.nodes:
+        nodes = self._collected(roots)
+        self.values = values_of(nodes, roots, [tensor for _, tensor in self.known.values()], self.parents)
+        for node in nodes:
             self._add_op(node)
         for root in roots:
-            box = self.made.get(root.node) if root.node is not None else self._constant(root.data)
-            if box is None:
-                box = self._leaf(root.node, root)
+            maker = root.node if root.node is not None else self._maker(root.data)
+            if maker is None:
+                box = self._constant(root.data)
+            else:
+                box = self.made.get(maker) or self._leaf(maker, root)
             box.is_output = True
         for index, box in enumerate(self.order):
             box.id = f"b{index}"
         return self.order
 
-    def _find_values(self, roots: Sequence[Tensor]) -> None:
-        for name_and_tensor in self.known.values():
-            tensor = name_and_tensor[1]
-            if tensor.node is not None:
-                self.values.setdefault(tensor.node, tensor.data)
-        for root in roots:
-            if root.node is not None:
-                self.values[root.node] = root.data
-        for node in self.nodes:  # what was seen, or is kept for gradients
-            inputs = _inputs(node)
-            for value, parent in zip(inputs, node.parents):
-                if parent is not None and value is not None:
-                    self.values.setdefault(parent, value)
-            out = node.seen.out if node.seen is not None else _saved(node).get("out")
-            if out is not None:
-                self.values.setdefault(node, out)
-        for node in self.nodes:
-            if node not in self.values:
-                out = self._computed(node)
-                if out is not None:
-                    self.values[node] = out
+    def _collected(self, roots: Sequence[Tensor]) -> list[Node]:
+        """Every node that is not a leaf, oldest first; their parents are noted, also those who need no gradient."""
+        found = [node for root in roots if (node := root.node or self._maker(root.data)) is not None]
+        for node in found:  # which grows meanwhile
+            if node.plan is None or node in self.parents:
+                continue
+            self.parents[node] = [
+                parent if parent is not None else self._maker(value, node)
+                for parent, value in zip(node.parents, inputs_of(node))
+            ]
+            used = [self._maker(array, node) for array in _arrays_in(node.attrs)]
+            found += [parent for parent in (*self.parents[node], *used) if parent is not None]
+        return sorted(self.parents, key=lambda node: node.time)
 
-    def _computed(self, node: Node) -> Any:
-        """The value again, where all inputs are known; drawing must not fail because an op does."""
-        inputs = [self.values.get(p) if p is not None else v for p, v in zip(node.parents, _inputs(node))]
-        if node.plan.picks is not None:
-            return None if inputs[0] is None else inputs[0][node.plan.picks]
-        if node.saved is None and any(value is None for value in inputs):
-            return None
-        try:
-            if node.plan.fused:
-                *given, kernel, _, attrs = node.saved
-                return kernel.forward(*given, **attrs)[0]
-            return node.plan.op.forward(np, *inputs, **node.attrs)
-        except Exception:
-            return None
+    def _maker(self, array: Any, user: Node | None = None) -> Node | None:
+        """Who made an array without need of a gradient, where that is known, and before who uses it."""
+        makers = self.makers.get(id(array), ())
+        return next((node for node in reversed(makers) if user is None or node.time < user.time), None)
 
     def _add_op(self, node: Node) -> None:
         op, picks = node.plan.op, node.plan.picks
+        name = op.name if picks is None else "output"
         box = Box(
-            "op", op.name if picks is None else "output", self._name(node), node.shape, str(node.dtype), node=node
+            "op", name, self._name(node), node.shape, str(node.dtype), node=node if node not in self.apart else None
         )
         if op.several and picks is None:
             box.dtype = ", ".join(map(str, node.dtype))
-        names = (
-            op.signature.inputs
-            if not op.signature.variadic
-            else [f"{op.signature.inputs[0]}{i}" for i in range(len(node.parents))]
-        )
-        values = _inputs(node)
-        for name, parent, value in zip(names, node.parents, values):
-            box.inputs.append(self._input(name, parent, value))
-        for name, value in node.attrs.items():
-            for array in value if isinstance(value, tuple) else (value,):
-                if is_array(array) and array.ndim:  # as the row numbers that an index is
-                    box.inputs.append(Input(name, self._constant(array)))
-        box.attrs = {k: v for k, v in node.attrs.items() if _is_plain(v)}
-        box.keeps = [n for n in (_saved(node) if node.saved is not None else {}) if n in (*op.signature.inputs, "out")]
-        for entry in box.inputs:
-            if entry.source is not None and (entry.name in box.keeps or op.signature.variadic and box.keeps):
-                entry.source.is_kept = True
-        box.is_kept = "out" in box.keeps
+        self._connect(box, node)
         out = self.values.get(node)
-        box.value = _plain(out) if not isinstance(out, tuple) else None
-        box.gradient = None if node.grad is None else _plain(node.grad)
+        box.value = plain(out) if not isinstance(out, tuple) else None
+        box.device = device_of(out) if is_array(out) else "cpu"
+        box.gradient = None if node.grad is None else plain(node.grad)
         box.line = node.line or ""
-        box.calls = node.seen.calls if node.seen is not None else self._calls(node.scope)
+        seen = node.seen if picks is None else node.parents[0].seen
+        box.calls = seen.calls if seen is not None else self._calls(node.scope)
         if picks is None:
-            known = [self.values.get(p) if p is not None else v for p, v in zip(node.parents, values)]
-            result = (
-                out
-                if out is not None
-                else np.broadcast_to(np.zeros((), node.dtype), node.shape)
-                if not op.several
-                else ()
-            )
-            box.bytes, box.flops = bytes_of(known, result), flops_of(op.name, known, result, node.attrs)
-            box.seconds = node.seen.seconds if node.seen is not None else None
+            self._count(box, node, out)
         self.made[node] = box
         self.order.append(box)
+
+    def _connect(self, box: Box, node: Node) -> None:
+        """Where an op's inputs come from, and which of them it keeps."""
+        signature = node.plan.op.signature
+        for name, parent, value in zip(input_names(node), self.parents[node], inputs_of(node)):
+            if parent is not None or value is not None:
+                box.inputs.append(self._input(name, parent, value))
+        for name, value in node.attrs.items():
+            for array in _arrays_in({name: value}):  # as the row numbers that an index is
+                box.inputs.append(self._input(name, self._maker(array, node), array))
+        box.attrs = {k: v for k, v in node.attrs.items() if _is_plain(v)}
+        if box.node is None:
+            return
+        box.keeps = [name for name in saved_of(node) if name in (*signature.inputs, "out")]
+        for entry in box.inputs:
+            if entry.source is not None and (entry.name in box.keeps or signature.variadic and box.keeps):
+                entry.source.is_kept = True
+        box.is_kept = "out" in box.keeps
+
+    def _count(self, box: Box, node: Node, out: Any) -> None:
+        """What the op costs."""
+        known = [
+            value if value is not UNKNOWN else self.values.get(parent) if parent is not None else None
+            for parent, value in zip(self.parents[node], inputs_of(node))
+        ]
+        if out is None:
+            out = () if box.has_parts else np.broadcast_to(np.zeros((), node.dtype), node.shape)
+        box.bytes, box.flops = bytes_of(known, out), flops_of(node.plan.op.name, known, out, node.attrs)
+        box.seconds = node.seen.seconds if node.seen is not None else None
 
     def _input(self, name: str, parent: Node | None, value: Any) -> Input:
         if parent is not None:
             return Input(name, self.made.get(parent) or self._leaf(parent))
-        if value is None:
+        if value is UNKNOWN:
             return Input(name, text="?")
         if not is_array(value) or value.ndim == 0 and id(value) not in self.known:
             return Input(name, text=number(value) if np.ndim(value) == 0 else str(value))
@@ -208,8 +228,8 @@ class _Tracer:
     def _leaf(self, node: Any, tensor: Tensor | None = None) -> Box:
         name, found = self.known.get(id(node), ("", tensor))
         kind = "parameter" if isinstance(found, Parameter) else "input"
-        box = Box(kind, "", name, node.shape, str(node.dtype), value=_plain(self.values.get(node)), node=node)
-        box.gradient = None if node.grad is None else _plain(node.grad)
+        box = Box(kind, "", name, node.shape, str(node.dtype), value=plain(self.values.get(node)), node=node)
+        box.gradient = None if node.grad is None else plain(node.grad)
         self.made[node] = box
         self.order.append(box)
         return box
@@ -218,17 +238,19 @@ class _Tracer:
         array = self._given(array)
         box = self.made.get(id(array))
         if box is None:
-            name, _ = self.known.get(id(array), ("", None))
-            kind = "input" if id(array) in self.given else "constant"
-            box = Box(kind, "", name, array.shape, str(array.dtype), value=_plain(array))
+            name, found = self.known.get(id(array), ("", None))
+            kind = "input" if id(array) in self.given else "parameter" if isinstance(found, Parameter) else "constant"
+            box = Box(kind, "", name, array.shape, str(array.dtype), value=plain(array))
             self.made[id(array)] = box
             self.order.append(box)
         return box
 
     def _given(self, array: Any) -> Any:
         """The input of the call that an array is, or is a copy or a view of; else the array itself."""
+        if id(array) in self.given:
+            return array
         for one in self.given.values():
-            if one is array or one.shape == array.shape and one.dtype == array.dtype and np.array_equal(one, array):
+            if one.shape == array.shape and one.dtype == array.dtype and np.array_equal(plain(one), plain(array)):
                 return one
         return array
 
@@ -240,30 +262,22 @@ class _Tracer:
         return self.known.get(id(node), ("", None))[0]
 
 
+def _results(node: Node) -> tuple[Any, ...]:
+    """What an op that was watched computed."""
+    assert node.seen is not None
+    return node.seen.out if isinstance(node.seen.out, tuple) else (node.seen.out,)
+
+
+def _arrays_in(attrs: Mapping[str, Any]) -> list[Any]:
+    """The arrays among the attributes of an op, such as the row numbers that an index is."""
+    parts = [part for value in attrs.values() for part in (value if isinstance(value, tuple) else (value,))]
+    return [part for part in parts if is_array(part) and part.ndim]
+
+
 def _is_plain(value: Any) -> bool:
     """Whether an attribute can be written into a box."""
     parts = value if isinstance(value, tuple) else (value,)
     return all(part is None or isinstance(part, (bool, int, float, str, slice, np.generic)) for part in parts)
-
-
-def _saved(node: Node) -> dict[str, Any]:
-    """What a node holds for its gradient, by the names that its rules use."""
-    return dict(zip(node.plan.names, node.saved)) if node.saved is not None else {}
-
-
-def _inputs(node: Node) -> list[Any]:
-    """The inputs of an op as far as they are still there, one entry for each parent."""
-    if node.seen is not None:
-        return list(node.seen.inputs)
-    saved, signature = _saved(node), node.plan.op.signature
-    if signature.variadic:
-        return list(saved.get(signature.inputs[0]) or [None] * len(node.parents))
-    return [saved.get(name) for name in signature.inputs]
-
-
-def _plain(array: Any) -> Any:
-    """A NumPy array; a copy of what lies elsewhere."""
-    return None if array is None else np.asarray(to_numpy(array) if is_array(array) else array)
 
 
 def _path_of(scope: str) -> list[tuple[str, ...]]:

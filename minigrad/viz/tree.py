@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -112,19 +113,25 @@ class Tree:
         self.parents[item] = group
 
     def _sort(self, root: Group) -> None:
-        """Children in the order of time; what was given comes just before who uses it first."""
-        first: dict[Item, int] = {}
+        """Children in the order of time; what was given comes just before the op or group that uses it first."""
+        first: dict[Any, int] = dict(self.order)
+        used: dict[Item, int] = {}
+        for box, place in reversed(self.order.items()):
+            used |= {entry.source: place for entry in box.inputs if entry.source is not None}
         groups = [root]
         for group in groups:
             groups.extend(child for child in group.children if isinstance(child, Group))
         for group in reversed(groups):
+            working = sorted(_working(group), key=first.__getitem__)
+            starts = [first[child] for child in working]
+            before: dict[int, list[Item]] = {}
             for child in group.children:
-                if isinstance(child, Box):
-                    first[child] = -1 if child.kind == "input" else self.order[child]
-            group.children.sort(key=first.__getitem__)
-            first[group] = min(
-                (first[c] for c in group.children if not isinstance(c, Box) or c.kind == "op"), default=0
-            )
+                if isinstance(child, Box) and child.kind != "op":
+                    place = 0 if child.kind == "input" else max(bisect_right(starts, used.get(child, 0)) - 1, 0)
+                    before.setdefault(place, []).append(child)
+            rest = before.get(0, []) if not working else []
+            group.children = [item for i, one in enumerate(working) for item in (*before.get(i, ()), one)] + rest
+            first[group] = starts[0] if starts else 0
 
     def _simplify(self, root: Group) -> None:
         """A function that is a single op, or all that a module does, needs no box of its own."""
@@ -132,7 +139,8 @@ class Tree:
         for group in groups:
             groups.extend(child for child in group.children if isinstance(child, Group))
         for group in reversed(groups[1:]):
-            if group.kind == "function" and (len(_working(group)) == 1 or len(_working(self.parents[group])) == 1):
+            ops = [item for item in _working(group) if isinstance(item, Group) or item.op != "output"]
+            if group.kind == "function" and (len(ops) == 1 or len(_working(self.parents[group])) == 1):
                 self._dissolve(group)
 
     def _dissolve(self, group: Group) -> None:

@@ -39,6 +39,7 @@ class View:
         self.keys: dict[int, str] = {id(item): f"i{index}" for index, item in enumerate(self.items)}
         self.ports: list[Port] = []
         self.edges: dict[tuple[str, str], int] = {}
+        self.backs: set[tuple[str, str]] = set()  # the edges that a gradient comes back by
         self.shown = self._standing_for()
         self._connect()
 
@@ -69,18 +70,18 @@ class View:
                 shown |= {box: shown[twin] for box, twin in zip(copy.everything(), group.copies[0].everything())}
         return shown
 
-    def _copy_of(self) -> dict[Box, tuple[int, int]]:
-        """For boxes in open blocks that look the same, which of them: the number of the frame, and of the block."""
-        return {
-            box: (number, index)
-            for number, (group, _) in enumerate(self.frames)
-            for index, copy in enumerate(group.copies)
-            for box in copy.everything()
-        }
+    def _copies(self) -> dict[Box, dict[int, int]]:
+        """For boxes in open blocks that look the same, which of them, by the number of the frame."""
+        found: dict[Box, dict[int, int]] = {}
+        for number, (group, _) in enumerate(self.frames):
+            for index, copy in enumerate(group.copies):
+                for box in copy.everything():
+                    found.setdefault(box, {})[number] = index
+        return found
 
     def _connect(self) -> None:
         """Arrows between items; those from and to the world around go through ports."""
-        inside, copies = self.shown, self._copy_of()
+        inside, copies = self.shown, self._copies()
         entries: dict[Box, str] = {}
         exits: dict[Box, str] = {}
         for box in self.tree.order:
@@ -88,11 +89,9 @@ class View:
                 source = entry.source
                 if source is None or source not in inside and box not in inside:
                     continue
-                if (
-                    copies.get(source, box) != copies.get(box, box)
-                    and copies.get(source, (0,))[0] == copies.get(box, (1,))[0]
-                ):
-                    continue  # from one block to the next that looks the same
+                here, there = copies.get(box, {}), copies.get(source, {})
+                if any(here[frame] or there[frame] for frame in here.keys() & there.keys()):
+                    continue  # inside of another block than the first, or from one to the next
                 tail, head = inside.get(source), inside.get(box)
                 if tail is None:
                     tail = entries.get(source) or entries.setdefault(source, self._port(source, True))
@@ -100,20 +99,18 @@ class View:
                     head = exits.get(source) or exits.setdefault(source, self._port(source, False))
                 if tail != head:
                     self.edges[tail, head] = self.edges.get((tail, head), 0) + 1
+                    if _comes_back(source, box):
+                        self.backs.add((tail, head))
         for box, key in inside.items():
             if box.is_output and box not in self.items:  # it would be hidden in a closed box
-                self.edges[key, self._port(box, False)] = 1
+                port = self._port(box, False)
+                self.edges[key, port] = 1
+                if box.gradient is not None:
+                    self.backs.add((key, port))
 
     def _port(self, box: Box, is_entry: bool) -> str:
         self.ports.append(Port(box, is_entry))
         return f"p{len(self.ports) - 1}"
-
-    def has_gradient(self, key: str) -> bool:
-        """Whether a gradient comes back to a box, or to something inside of it."""
-        if key.startswith("p"):
-            return self.ports[int(key[1:])].box.gradient is not None
-        item = self.items[int(key[1:])]
-        return isinstance(item, Group) or item.gradient is not None
 
     def things(self) -> Iterator[tuple[str, Any]]:
         """Every box of the picture with its key."""
@@ -121,3 +118,10 @@ class View:
             yield self.keys[id(item)], item
         for index, port in enumerate(self.ports):
             yield f"p{index}", port
+
+
+def _comes_back(source: Box, user: Box) -> bool:
+    """Whether a gradient of what an op computed reaches this input of it."""
+    if source.node is None or user.node is None or source.node not in user.node.parents:
+        return False
+    return (user if source.has_parts else source).gradient is not None

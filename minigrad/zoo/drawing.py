@@ -35,11 +35,11 @@ def graph_of(
         seed_everything(0)
         model = spec.build(config) if model is None else model
         batch = spec.example(config)
-        loss = watched(lambda: _mean_loss(spec, model, batch), fused)
+        loss, apart = watched(lambda: _mean_loss(spec, model, batch), fused)
         known = {key_of(tensor): (name, tensor) for name, tensor in _parts("batch", batch)}
         known |= {key_of(parameter): (path, parameter) for path, parameter in model.named_parameters()}
         known[key_of(loss[0])] = ("loss", loss[0])
-        boxes = boxes_of(loss, known, [tensor.data for _, tensor in _parts("batch", batch)])
+        boxes = boxes_of(loss, known, [tensor.data for _, tensor in _parts("batch", batch)], apart)
     return Graph(boxes, spec.name, depth, look)
 
 
@@ -53,7 +53,7 @@ def _mean_loss(spec: ModelSpec, model: Any, batch: Any) -> Tensor:
 def _parts(name: str, batch: Any) -> Iterator[tuple[str, Tensor]]:
     """The arrays of a batch, named by their fields or numbers."""
     if isinstance(batch, Batch):
-        for field in dataclasses.fields(batch):  # type: ignore[arg-type]
+        for field in dataclasses.fields(batch):
             yield from _parts(field.name, getattr(batch, field.name))
     elif isinstance(batch, dict):
         for key, part in batch.items():

@@ -1,6 +1,6 @@
 const $ = (id) => document.getElementById(id);
 const views = new Map(DATA.views.map((view) => [view.group, view]));
-const state = { view: DATA.views[0].group, instance: 0, step: -1, found: null };
+const state = { view: DATA.views[0].group, instance: 0, step: -1, found: null, told: null };
 const stepsForward = DATA.forward, stepsBackward = DATA.backward;
 const stepCount = stepsForward.length + stepsBackward.length;
 const orderOf = new Map(stepsForward.map((id, index) => [id, index]));
@@ -12,6 +12,7 @@ stepsBackward.forEach((step, index) => {
   for (const part of step.parts) gradientAt.set(part.to, index);
 });
 
+const ids = Object.keys(DATA.boxes).sort((a, b) => a.slice(1) - b.slice(1)); // in the order of time
 const things = () => views.get(state.view).instances[state.instance].things;
 const pictureOf = (view) => $('view-' + view);
 const boxesIn = (view) => pictureOf(view).querySelectorAll('.box');
@@ -20,9 +21,11 @@ const nameOf = (id) => (DATA.boxes[id] ? DATA.boxes[id].label : DATA.groups[id].
 // Opening and leaving
 
 function open(view, instance = 0) {
+  const told = view === state.view ? Object.entries(things()).find(([, thing]) => thing.id === state.told) : null;
   state.view = view;
   state.instance = instance;
   draw();
+  if (told && state.step < 0) tell(things()[told[0]].id); // the same place, in the block that is shown now
 }
 
 function leave() {
@@ -71,7 +74,7 @@ function draw() {
       image.style.visibility = hidden(thing, isGradient ? 'gradient' : 'value') ? 'hidden' : '';
     });
     box.classList.toggle('later', state.step >= 0 && hidden(thing, 'value'));
-    box.classList.toggle('found', thing.id === state.found);
+    box.classList.toggle('found', thing.id === state.found && !thing.port);
     box.querySelector('title')?.remove();
   }
   drawTrail();
@@ -100,9 +103,10 @@ function paint() {
   const most = Math.max(...costs.values(), 0);
   for (const box of boxesIn(state.view)) {
     const share = color && most ? (costs.get(box.dataset.key) || 0) / most : 0;
+    box.classList.toggle('painted', share > 0);
     for (const shape of box.querySelectorAll(':scope > rect, :scope > polygon')) {
       if (shape.getAttribute('fill') !== 'none' && shape.getAttribute('width') !== '5') {
-        shape.style.fill = share ? `color-mix(in srgb, var(--accent) ${Math.round(8 + 52 * share)}%, var(--paper))` : '';
+        shape.style.fill = share ? `color-mix(in srgb, var(--accent) ${Math.round(6 + 44 * share)}%, var(--paper))` : '';
       }
     }
   }
@@ -115,6 +119,7 @@ function rowsOf(pairs) {
     .map(([name, value]) => element('tr', {}, element('td', {}, name), element('td', { class: 'mono' }, value))));
 }
 
+const shapeText = (shape) => `(${shape.map((part) => (Array.isArray(part) ? shapeText(part) : part)).join(', ')}${shape.length === 1 ? ',' : ''})`;
 const amount = (number, unit) => (number >= 1e9 ? show(number / 1e9) + ' G' : number >= 1e6 ? show(number / 1e6) + ' M' : number >= 1e3 ? show(number / 1e3) + ' k' : number + ' ') + unit;
 
 function statisticsOf(array) {
@@ -122,16 +127,17 @@ function statisticsOf(array) {
 }
 
 function tell(id) {
+  state.told = id;
   const box = DATA.boxes[id];
   if (!box) return tellGroup(id);
   const inputs = box.inputs.map((entry) => `${entry.name} = ${entry.from ? nameOf(entry.from) : entry.text}`).join(', ');
   const settings = Object.entries(box.settings).map(([name, value]) => `${name} = ${value}`).join(', ');
   $('details').replaceChildren(element('h2', {}, box.label), rowsOf([
-    ['what', box.output ? `${box.kind}, output` : box.kind], ['op', box.op], ['inputs', inputs], ['settings', settings],
-    ['shape', `(${box.shape.map((part) => (Array.isArray(part) ? `(${part.join(', ')})` : part)).join(', ')})`], ['dtype', box.dtype],
-    ['value', box.value ? box.value.text : 'not kept: compute inside `with mg.debug():`'], ['', statisticsOf(box.value)],
+    ['error', box.error], ['what', box.output ? `${box.kind}, output` : box.kind], ['op', box.op], ['inputs', inputs], ['settings', settings],
+    ['shape', box.dtype ? shapeText(box.shape) : null], ['dtype', box.dtype],
+    ['value', box.value ? box.value.text : Array.isArray(box.shape[0]) || !box.dtype ? null : 'not kept: compute inside `with mg.debug():`'], ['', statisticsOf(box.value)],
     ['gradient', box.gradient && box.gradient.text], ['', statisticsOf(box.gradient)],
-    ['keeps', box.keeps.join(', ')], ['line', box.line], ['time', box.time === undefined ? null : show(box.time * 1e6) + ' µs'],
+    ['keeps', box.keeps.join(', ')], ['hooks', box.hooks ? `${box.hooks}, not run here` : null], ['line', box.line], ['time', box.time === undefined ? null : show(box.time * 1e6) + ' µs'],
     ['bytes', box.bytes ? amount(box.bytes, 'B') : null], ['flops', box.flops ? amount(box.flops, 'FLOP') : null],
   ]));
 }
@@ -183,7 +189,7 @@ function explainBackward(step) {
     } else if (part.formula) lines.push(line(`rule: ${part.formula}`));
     else lines.push(line(`by the rule of ${box.op}`));
     if (part.raw !== undefined) {
-      lines.push(line(`= ${part.raw}`), line(`shape (${part.raw_shape.join(', ')}): ${nameOf(part.to)} was stretched to it, so the copies' gradients are summed to (${part.shape.join(', ')})`));
+      lines.push(line(`= ${part.raw}`), line(`shape ${shapeText(part.raw_shape)}: ${nameOf(part.to)} was stretched to it, so the copies' gradients are summed to ${shapeText(part.shape)}`));
     }
     lines.push(line('= contribution ', element('b', { class: 'gradient' }, part.part)));
     if (part.before !== undefined) {
@@ -229,14 +235,14 @@ function stop() {
 
 function search() {
   const words = $('search').value.trim().toLowerCase().split(/\s+/).filter(Boolean);
-  const found = words.length ? Object.entries(DATA.boxes).filter(([, box]) => {
-    const text = `${box.label} ${box.op} ${box.kind} (${box.shape.join(', ')}) ${box.dtype} ${pathOf(box.group)}`.toLowerCase();
+  const found = words.length ? ids.map((id) => [id, DATA.boxes[id]]).filter(([, box]) => {
+    const text = `${box.label} ${box.op} ${box.kind} ${shapeText(box.shape)} ${box.dtype} ${pathOf(box.group)}`.toLowerCase();
     return words.every((word) => text.includes(word));
   }) : [];
   $('results').hidden = !words.length;
   $('results').replaceChildren(element('div', { class: 'faint' }, `${found.length} found${found.length > 50 ? ', the first 50:' : ''}`),
     ...found.slice(0, 50).map(([id, box]) => element('button', { 'data-box': id, onclick: () => reveal(id) },
-      `${box.label}  ${box.op}  (${box.shape.join(', ')})  ${pathOf(box.group)}`)));
+      [box.label, box.op === box.label ? '' : box.op, shapeText(box.shape), pathOf(box.group)].filter(Boolean).join('  '))));
 }
 
 function pathOf(group) {
@@ -282,6 +288,7 @@ document.addEventListener('keydown', (event) => {
   else if (event.key === 'ArrowLeft') go(state.step - 1);
   else if (event.key === 'Escape') leave();
 });
-const output = Object.keys(DATA.boxes).find((id) => DATA.boxes[id].output);
+const failed = ids.find((id) => DATA.boxes[id].failed);
 draw();
-tell(output);
+if (failed) reveal(failed);
+else tell(ids.find((id) => DATA.boxes[id].output));
