@@ -173,6 +173,7 @@ def test_listing_models_loads_nothing_heavy():
     assert "minigrad.zoo.registry" in loaded and '"name": "xor"' in done.stdout
     heavy = {
         "minigrad.train",
+        "minigrad.viz",
         "torch",
         "cupy",
         "matplotlib",

@@ -1,6 +1,7 @@
 """The conformance suite passes a good model, and catches a model that breaks any one of its lines, by that line alone."""
 
 import dataclasses
+import re
 import sys
 import types
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 import minigrad as mg
 from minigrad import nn, zoo
+from minigrad.viz.scene import Scene, Text
 from minigrad.zoo import conformance
 from minigrad.zoo.conformance import CHECKS, Verdict, check
 from minigrad.zoo.registry import spec_at
@@ -66,7 +68,7 @@ def only_failure(**changes) -> Verdict:
 def test_a_good_model_passes_every_line_that_applies():
     found = verdicts(dataclasses.replace(GOOD))  # a copy, which is in no module that could be light to import
     inapplicable = {name for name, verdict in found.items() if verdict.ok is None}
-    assert inapplicable == {"light to import", "cached decoding"}
+    assert inapplicable == {"light to import", "cached decoding", "draws, samples, attends"}
     assert all(verdict.ok for name, verdict in found.items() if name not in inapplicable)
     assert all(verdict.detail and verdict.seconds >= 0 and "\n" not in verdict.detail for verdict in found.values())
 
@@ -265,6 +267,42 @@ def test_a_model_without_predict_or_without_example_inputs_is_told_so():
     assert "no predict" in verdicts(dataclasses.replace(GOOD, predict=None), "predicts")["predicts"].detail
     untried = verdicts(dataclasses.replace(GOOD, example_inputs=()), "predicts")["predicts"]
     assert untried.ok is None and "no example_inputs" in untried.detail
+
+
+SEEN = "draws, samples, attends"
+
+
+def picture(text):
+    return Scene(10, 10, [Text(0, 5, text)])
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"draw": lambda loaded: "a picture"}, "draw.* returned str, which is no minigrad.viz.Scene"),
+        ({"draw": lambda loaded: 1 / 0}, "PluginError.*drawing.*ZeroDivisionError"),
+        ({"draw": lambda loaded: picture(str(change_weights(loaded, [])))}, "draw.* changes weight"),
+        ({"draw": lambda loaded: picture(str(np.random.default_rng().random()))}, "two different answers of its draw"),
+        ({"samples": lambda loaded: ["a", "b"]}, r"samples.* returned \['a', 'b'\]"),
+        ({"samples": lambda loaded: " "}, "no text to show"),
+        ({"attend": lambda loaded, text: {"inputs": ()}}, "must say what the model takes"),
+        ({"attend": lambda loaded, text: {"inputs": (mg.ones(1, 3),), "tokens": ["a"]}}, "called no attention"),
+    ],
+)
+def test_what_cannot_be_seen_is_caught(changes, words):
+    failure = verdicts(dataclasses.replace(GOOD, **changes), SEEN)[SEEN]
+    assert failure.ok is False and re.search(words, failure.detail), failure.detail
+
+
+def test_what_can_be_seen_is_told():
+    spec = dataclasses.replace(GOOD, draw=lambda loaded: picture("x"), samples=lambda loaded: "one\ntwo")
+    assert verdicts(spec, SEEN)[SEEN].detail == "draws 10 by 10 points; samples of 2 lines"
+    nothing_yet = dataclasses.replace(GOOD, draw=lambda loaded: None)
+    assert verdicts(nothing_yet, SEEN)[SEEN].detail == "draws nothing yet"
+    stranger = spec_at(THIRD_PARTY)
+    assert verdicts(stranger, SEEN)[SEEN].detail.endswith("; samples of 2 lines; attention of 1 layer, 2 heads")
+    untried = verdicts(dataclasses.replace(stranger, example_inputs=(), samples=None, draw=None), SEEN)[SEEN]
+    assert untried.ok and "attend not tried" in untried.detail
 
 
 def test_a_cache_that_forgets_is_caught():

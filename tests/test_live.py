@@ -12,9 +12,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from minigrad.train import Run
+from minigrad import zoo
+from minigrad.engine.errors import ArgumentError
+from minigrad.train import Run, find_checkpoint, read_checkpoint
 from minigrad.viz import live
-from minigrad.viz.live import serve
+from minigrad.viz.live import CLIENTS, serve
 
 
 @pytest.fixture
@@ -291,9 +293,42 @@ def test_train_with_live_says_the_address_once_and_serves_while_it_trains(tmp_pa
             rows = json.loads(content)["curves"].get("loss", [[]])[0]
             time.sleep(0.05)
         assert len(rows) >= 2
+        _, _, content = ask(address)
+        assert b'<section id="graph">' in content and b">how many hidden units<" in content
     finally:
         process.terminate()
         shown, _ = process.communicate(timeout=40)
     assert shown.count("http://") == 0 and "Traceback" not in shown
     with pytest.raises(OSError):
         ask(address)
+
+
+def test_a_page_that_follows_changes_nothing_that_is_learned_and_needs_a_run_to_follow(tmp_path, capsys):
+    for is_live in (False, True):
+        zoo.train("xor", tmp_path / str(is_live), max_steps=30, live=is_live)
+    assert capsys.readouterr().out.count("see it live: http://127.0.0.1:") == 1
+    runs = [tmp_path / str(is_live) for is_live in (False, True)]
+    without, followed = (read_checkpoint(find_checkpoint(run)).tensors for run in runs)
+    assert {name: array.tobytes() for name, array in without.items()} == {
+        name: array.tobytes() for name, array in followed.items()
+    }
+    assert len({(run / "metrics.csv").read_text() for run in runs}) == 1
+    with pytest.raises(ArgumentError, match="out="):
+        zoo.train("xor", live=True)
+
+
+def test_a_client_that_gets_no_thread_takes_no_place(folder, monkeypatch):
+    with serve(folder) as address:
+        start = threading.Thread.start
+        for _ in range(CLIENTS + 1):
+            refused = threading.Event()
+
+            def fail(thread, refused=refused):
+                refused.set()
+                raise RuntimeError("can't start new thread")
+
+            monkeypatch.setattr(threading.Thread, "start", fail)
+            with socket.create_connection(("127.0.0.1", urlsplit(address).port), timeout=10) as client:
+                assert refused.wait(10) and client.recv(1) == b""
+        monkeypatch.setattr(threading.Thread, "start", start)
+        assert ask(urlsplit(address))[0] == 200

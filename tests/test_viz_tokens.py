@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import xml.etree.ElementTree as ElementTree
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 
 import minigrad as mg
+from minigrad.decode import Branch, beam_search
 from minigrad.engine.errors import ArgumentError, ShapeError
 from minigrad.viz.beam import beam_tree
 from minigrad.viz.embeddings import embedding_map, positional_map, principal_components
@@ -157,18 +157,19 @@ def test_the_map_of_embeddings_is_by_the_two_directions_of_most_variance() -> No
     centred = vectors - vectors.mean(axis=0)
     for axis in range(2):
         direction = directions[:, -1 - axis]
-        direction = direction * np.sign(direction[np.abs(direction).argmax()])
+        direction = direction * np.sign(np.arange(50) @ (centred @ direction))  # later rows are on the positive side
         np.testing.assert_allclose(points[:, axis], centred @ direction, rtol=1e-8, atol=1e-9)
     shown = texts(embedding_map(vectors, range(50)))
-    assert f"→ first component, {sizes[-1] / sizes.sum():.1%} of the variance" in shown
+    assert f"→ first component, {sizes[-1] / sizes.sum():.1%} of the variance" in " ".join(shown)
 
 
 def test_dots_are_where_the_components_are_and_names_do_not_cover_each_other() -> None:
     vectors = normal(200, 5)
     points, _ = principal_components(vectors)
     scene = embedding_map(vectors, [f"name{i}" for i in range(200)], mark=["name7"])
-    dots = np.array([(shape.x, shape.y) for shape in flat(scene.shapes) if isinstance(shape, Ellipse)])
-    assert len(dots) == 200
+    groups = [shape.shapes for shape in scene.shapes if isinstance(shape, Group)]
+    dots = np.array([(dot.x, dot.y) for dot, *_ in groups])
+    assert len(dots) == 200 and [len(parts) for parts in groups] == [2 if i == 7 else 1 for i in range(200)]  # a ring
     scale = np.polyfit(points[:, 0], dots[:, 0], 1)[0]
     np.testing.assert_allclose(dots[:, 0] - dots[0, 0], (points[:, 0] - points[0, 0]) * scale, atol=1e-6)
     np.testing.assert_allclose(dots[:, 1] - dots[0, 1], (points[0, 1] - points[:, 1]) * scale, atol=1e-6)
@@ -195,7 +196,38 @@ def test_neighbours_are_the_nearest_by_cosine() -> None:
     assert joined == {frozenset({i, int(j)}) for i, j in enumerate(near.argmax(axis=1))}
 
 
-@pytest.mark.parametrize("vectors", [np.zeros((0, 3)), np.ones((4, 3)), normal(1, 3), normal(3, 1), np.zeros((2, 0))])
+def test_kinds_have_a_colour_and_a_form_each_and_are_named_below() -> None:
+    vectors = np.concatenate([np.tile([5.0, 0, 0], (4, 1)), np.tile([0, 5.0, 0], (4, 1))]) + np.eye(8, 3) * 0.1
+    words = [*"abcd", *"efgh"]
+    scene = embedding_map(vectors, words, {"one": words[:4], "two": words[4:7]})
+    marks = [shape.shapes[0] for shape in scene.shapes if isinstance(shape, Group)]
+    assert [type(mark).__name__ for mark in marks] == ["Ellipse"] * 4 + ["Rect"] * 3 + ["Ellipse"]
+    assert [mark.fill for mark in marks] == ["series-1"] * 4 + ["series-2"] * 3 + ["line"]
+    left, right = [mark.x for mark in marks[:4]], [mark.x for mark in marks[4:]]
+    assert max(left) + 300 < min(right)  # the later rows are on the right
+    legend = {shape.text: shape for shape in scene.shapes if isinstance(shape, Text)}
+    assert legend["one"].color == "series-1" and legend["two"].color == "series-2"
+    assert legend["one"].y == legend["two"].y > max(mark.y for mark in marks)
+    many = embedding_map(vectors, words, {f"a kind with a long name {i}": words[i : i + 1] for i in range(8)})
+    assert inside(many)
+
+
+def test_the_map_does_not_turn_over_while_vectors_move_a_little() -> None:
+    vectors = normal(40, 6) @ np.diag([5, 3, 1, 1, 1, 1])
+    vectors[:, :2] += np.linspace(-3, 3, 40)[:, None]
+    before, _ = principal_components(vectors)
+    for seed in range(1, 20):
+        after, _ = principal_components(vectors + 0.05 * normal(40, 6, seed=seed))
+        assert (np.sum(before * after, axis=0) > 0).all()
+
+
+@pytest.mark.parametrize(
+    "vectors",
+    [
+        np.zeros((0, 3)), np.ones((4, 3)), normal(1, 3), normal(3, 1), np.zeros((2, 0)), 1e300 * normal(5, 3),
+        1e-300 * normal(5, 3), np.full((2, 1), np.nan),
+    ],
+)  # fmt: skip
 def test_few_or_equal_vectors_are_drawn_all_the_same(vectors: np.ndarray) -> None:
     scene = embedding_map(vectors, range(len(vectors)))
     assert "svg" in tags(scene) and inside(scene)
@@ -206,6 +238,8 @@ def test_vectors_that_are_not_finite_are_left_out_and_counted() -> None:
     vectors[3, 1], vectors[7, 0] = np.nan, np.inf
     scene = embedding_map(vectors, [f"n{i}" for i in range(10)])
     assert "left out: 2 that are not finite" in texts(scene)
+    joined = embedding_map(vectors, range(10), neighbours=9).shapes  # eight are left, each with seven others
+    assert len([shape for shape in joined if isinstance(shape, Line)]) == 8 * 7 // 2
     assert len([shape for shape in flat(scene.shapes) if isinstance(shape, Ellipse)]) == 8
 
 
@@ -242,27 +276,55 @@ def test_the_tree_marks_what_was_dropped_finished_and_best() -> None:
     assert inside(scene)
 
 
-@dataclasses.dataclass(eq=False)
-class Branch:
-    """A node as a search might leave it behind."""
-
-    token: int
-    score: float
-    children: list[Branch]
-    is_kept: bool = True
-    is_final: bool = False
-
-
 def test_nodes_may_be_objects_with_numbers_for_tokens_and_the_search_says_which_is_best() -> None:
-    long, short = Branch(1, -1.2, [], is_final=True), Branch(2, -1.0, [], is_final=True)
-    root = Branch(0, 0.0, [long, short, Branch(1, -3.0, [], is_kept=False)])
+    long, short = (Branch(token, score, is_kept=True, is_final=True) for token, score in ((1, -1.2), (2, -1.0)))
+    root = Branch(0, 0.0, None, [long, short, Branch(1, -3.0)], is_kept=True)
     for names in (["start", "long", "short"], {0: "start", 1: "long", 2: "short"}.get):
         drawn = boxes(beam_tree(root, names, best=long))
         assert list(drawn) == ["start 0.000", "long -1.200", "short -1.000", "long -3.000"]
         assert [name for name, parts in drawn.items() if any(p.text == "★ best" for p in parts[1:])] == ["long -1.200"]
         assert drawn["long -3.000"][0].dashed
     with pytest.raises(ArgumentError, match="not in the tree"):
-        beam_tree(root, best=Branch(1, -1.2, []))
+        beam_tree(root, best=Branch(1, -1.2))
+    with pytest.raises(ArgumentError, match="names has none for token 2"):
+        beam_tree(root, ["start", "long"])
+
+
+class Chances:
+    """A continuation whose next token depends on the last one alone."""
+
+    def __init__(self, table: np.ndarray):
+        self.table = np.log(table)
+
+    def __call__(self, new: np.ndarray) -> np.ndarray:
+        return self.table[new[:, -1]]
+
+    def select(self, rows: np.ndarray) -> None:
+        """Nothing is remembered."""
+
+
+def test_the_tree_of_a_real_search_has_all_that_it_looked_at_and_stars_what_it_found() -> None:
+    names = ["<s>", "</s>", "you", "are", "welcome"]
+    table = (
+        np.array([[1, 1, 60, 28, 10], [1, 96, 1, 1, 1], [1, 5, 4, 60, 30], [1, 10, 4, 5, 80], [1, 90, 3, 3, 3]]) / 100
+    )
+    ((first, *others),) = beam_search(Chances(table), np.array([[0]]), beams=2, length=5, end=1, alpha=2.0)
+    assert [names[token] for token in first.tokens] == ["you", "are", "welcome"] and others
+    drawn = boxes(beam_tree(first, names))
+    likely = np.log(0.6 * 0.6 * 0.8 * 0.9)  # <s> you are welcome </s>
+    assert [name for name, parts in drawn.items() if any(p.text == "★ best" for p in parts[1:])] == [
+        f"</s> {likely:.3f}"
+    ]
+    assert drawn[f"</s> {likely:.3f}"][0].thick > 1 and drawn["<s> 0.000"][0].x < drawn[f"you {np.log(0.6):.3f}"][0].x
+    assert drawn[f"are {np.log(0.28):.3f}"][0].dashed is False  # two live on
+    assert drawn[f"welcome {np.log(0.1):.3f}"][0].dashed is True  # the third was dropped
+    nodes, waiting = 0, [first.branch]
+    while waiting[0].parent is not None:
+        waiting = [waiting[0].parent]
+    while waiting:
+        nodes += 1
+        waiting += waiting.pop().children
+    assert len([shape for shape in beam_tree(first, names).shapes if isinstance(shape, Group)]) == nodes
 
 
 def test_boxes_do_not_cover_each_other() -> None:
@@ -332,7 +394,7 @@ def test_scores_may_be_missing_or_not_finite() -> None:
     [
         lambda: next_tokens(normal(7), HOSTILE),
         lambda: alignment(normal(7, 7), HOSTILE, HOSTILE, title=HOSTILE[0]),
-        lambda: embedding_map(normal(7, 3), HOSTILE, 2, title=HOSTILE[4], mark=HOSTILE[:1]),
+        lambda: embedding_map(normal(7, 3), HOSTILE, {HOSTILE[2]: HOSTILE[:3]}, 2, HOSTILE[4], HOSTILE[:1]),
         lambda: positional_map(normal(7, 3), title=HOSTILE[1]),
         lambda: beam_tree(node(HOSTILE[0], 1.0, *[node(name, -1.0) for name in HOSTILE]), title=HOSTILE[1]),
     ],

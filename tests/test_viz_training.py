@@ -25,7 +25,7 @@ from minigrad.train.run import files_of_steps
 from minigrad.viz.axes import Scale, decades, labels, round_ticks, span
 from minigrad.viz.curves import HEIGHT, Best, curves
 from minigrad.viz.metrics import read_metrics
-from minigrad.viz.plane import decision_surface, directions, fit, word_map
+from minigrad.viz.plane import decision_surface, directions, fit
 from minigrad.viz.report import report
 from minigrad.viz.scene import Ellipse, Image, Line, Scene, Text
 from minigrad.zoo.reporting import report as zoo_report
@@ -200,19 +200,6 @@ def test_directions_are_arrows_of_their_lengths_or_products():
     assert (image.pixels[0, 0] == image.pixels[1, 1]).all() and (image.pixels[0, 1] > 240).all()
     with pytest.raises(mg.MinigradError, match="directions"):
         directions([1.0, 2.0])
-
-
-def test_words_of_one_kind_lie_together_on_the_map_and_hostile_ones_are_text():
-    vectors = np.concatenate([np.tile([5.0, 0, 0], (4, 1)), np.tile([0, 5.0, 0], (4, 1))]) + np.eye(8, 3) * 0.1
-    words = ["a", "b", "c", HOSTILE, "e", "f", "g", "x" * 10_000]
-    scene = word_map(vectors, words, {"one": words[:4], "two": words[4:]})
-    ElementTree.fromstring(scene.svg())
-    marks = [g.shapes[0] for g in scene.shapes if hasattr(g, "tip")]
-    ones, twos = [m.x for m in marks[:4]], [m.x + 3.5 for m in marks[4:]]
-    assert max(ones) - min(ones) < 100 < abs(np.mean(ones) - np.mean(twos))
-    assert isinstance(marks[0], Ellipse) and not isinstance(marks[4], Ellipse)
-    word_map(np.zeros((0, 3)), []).svg()
-    word_map(np.full((2, 1), math.nan), ["a", "b"]).svg()
 
 
 def drawing_spec(**changes):
@@ -462,6 +449,7 @@ def test_links_and_pipes_in_a_run_are_left_alone(tmp_path):
     if hasattr(os, "mkfifo"):
         os.mkfifo(tmp_path / "run" / "samples" / "step-00000002.txt")
         os.mkfifo(tmp_path / "run" / "metrics.csv")
+        os.mkfifo(tmp_path / "run" / "config.json")
     assert "a secret" not in report(tmp_path / "run").read_text()
 
 

@@ -132,7 +132,9 @@ def _matplotlib(name: str) -> Finding:
 def _graphviz(name: str) -> Finding:
     """Either of the two lays out graphs."""
     dot, bundled = shutil.which("dot"), _version("pygraphviz")
-    detail = ", ".join(filter(None, (dot and f"dot at {dot}", bundled and f"pygraphviz {bundled}, with its own Graphviz")))
+    detail = ", ".join(
+        filter(None, (dot and f"dot at {dot}", bundled and f"pygraphviz {bundled}, with its own Graphviz"))
+    )
     return Finding(name, bool(detail), detail or "missing", None if detail else "pip install 'minigrad[viz]'")
 
 

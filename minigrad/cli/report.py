@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import webbrowser
 from argparse import Namespace
 
 from .parsing import Command, Parser
@@ -23,6 +22,8 @@ def _report(options: Namespace) -> int:
     page = report(options.run_directory, options.output)
     print(plain(f"wrote {page}"))
     if options.open:
+        import webbrowser
+
         webbrowser.open(page.absolute().as_uri())
     return 0
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 from argparse import Namespace
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .catalogue import configured, looked_up, settings_table
 from .parsing import Command, Parser, calling, counting, flag_threads, use_threads, whole_number
@@ -46,40 +44,24 @@ def _train(options: Namespace) -> int:
     if options.model is None:
         options.parser.error("which model? `minigrad list` shows them")
     spec, preset = looked_up(options.model)
-    config, settings = configured(spec, preset, options.settings)
+    _, settings = configured(spec, preset, options.settings)
     with calling():
         backend_named(options.device)
     use_threads(options.threads)
     out = _directory(options.out, options.model)
     _say(f"training {options.model} into {out} (seed {options.seed})")
     options.trained = out
-    with _live(options, out, spec, config):
-        result = zoo.train(
-            options.model,
-            out,
-            data=options.data,
-            seed=options.seed,
-            max_steps=options.max_steps,
-            device=options.device,
-            **settings,
-        )
+    result = zoo.train(
+        options.model,
+        out,
+        data=options.data,
+        seed=options.seed,
+        max_steps=options.max_steps,
+        device=options.device,
+        live=options.live,
+        **settings,
+    )
     return _ended(result, out, spec, options)
-
-
-@contextlib.contextmanager
-def _live(options: Namespace, out: Path, spec: ModelSpec, config: Any) -> Iterator[None]:
-    """Inside, a page follows the run, if that was asked for."""
-    from ..train.world import world
-
-    if not options.live or world().rank != 0:
-        yield
-        return
-    from ..viz.live import serve
-    from ..zoo.reporting import about
-
-    with serve(out, about(spec, config)) as address:
-        _say(f"see it live: {address}")
-        yield
 
 
 def _help(options: Namespace) -> int:
@@ -114,16 +96,13 @@ def _resume_arguments(parser: Parser) -> None:
 
 def _resume(options: Namespace) -> int:
     from .. import zoo
-    from ..zoo.running import config_of, spec_of, story_of
+    from ..zoo.running import spec_of, story_of
 
     out = Path(options.run_directory)
-    story = story_of(out)
-    spec = spec_of(story, out)
-    config = config_of(spec, story)
+    spec = spec_of(story_of(out), out)
     use_threads(options.threads)
     options.trained = out
-    with _live(options, out, spec, config):
-        result = zoo.resume(out, max_steps=options.max_steps)
+    result = zoo.resume(out, max_steps=options.max_steps, live=options.live)
     return _ended(result, out, spec, options)
 
 

@@ -8,12 +8,12 @@ from .failing import on_error
 from .graph import Graph, graph
 from .heatmap import heatmap
 from .live import serve
-from .plane import decision_surface, directions, fit, word_map
+from .plane import decision_surface, directions, fit
 from .report import report
 from .scene import Scene
 from .tokens import alignment, next_tokens
 
 __all__ = [
     "Attention", "Graph", "Scene", "alignment", "attention", "beam_tree", "curves", "decision_surface", "directions",
-    "embedding_map", "fit", "graph", "heatmap", "next_tokens", "on_error", "positional_map", "report", "serve", "word_map",
+    "embedding_map", "fit", "graph", "heatmap", "next_tokens", "on_error", "positional_map", "report", "serve",
 ]  # fmt: skip

@@ -49,7 +49,8 @@ def attention_page(seen: Attention, layer: int = 0, head: int = 0) -> str:
         "next": _next(seen),
     }
     scripts = ["attention_numbers.js", "attention.js"]
-    return page(f"{clean(seen.title, NAME)}: attention", _body(seen), data, scripts, ["attention.css"])
+    heading = "attention" if seen.title == "attention" else f"{clean(seen.title, NAME)}: attention"
+    return page(heading, _body(heading), data, scripts, ["attention.css"])
 
 
 def _parts(layer: Heads) -> dict[str, np.ndarray]:
@@ -132,11 +133,11 @@ def _base64(array: np.ndarray) -> str:
     return base64.b64encode(np.ascontiguousarray(array).tobytes()).decode()
 
 
-def _body(seen: Attention) -> str:
-    """The frame that the script fills; nothing but the title comes from outside."""
+def _body(heading: str) -> str:
+    """The frame that the script fills; nothing but the heading comes from outside."""
     stages = _buttons("stage", STAGES)
     views = _buttons("view", ["matrix", "lines"])
-    return f"""<header><h1>{escape(clean(seen.title, NAME))}: attention</h1><span class="faint" id="summary"></span>
+    return f"""<header><h1>{escape(heading)}</h1><span class="faint" id="summary"></span>
 <span class="spacer"></span><button data-switch="theme">light / dark</button></header>
 <div class="attention">
 <section class="panel" id="overview" aria-label="all heads"></section>

@@ -44,7 +44,8 @@ def beam_tree(
     these, the last two also as `is_kept` and `is_final`. Only the token is needed: the score is the log-probability of
     the sentence up to here, `kept` says that it stayed in the beam (it does unless told otherwise), `final` that it is
     a finished sentence. `names` turn tokens that are numbers into text: a vocabulary, or a function. `best` is the
-    node of the sentence that won; the final one with the highest score unless given.
+    node of the sentence that won; the final one with the highest score unless given. What `minigrad.decode.beam_search`
+    found may stand for the root: its whole tree is drawn, and it is the best.
 
     Of more than `most` nodes those that lead to finished ones are drawn first, then those kept, then by score; the
     picture says how many it left out.
@@ -56,6 +57,8 @@ def beam_tree(
     """
     if most < 1:
         raise ArgumentError("beam_tree: most is how many nodes are drawn", "1 or more", most)
+    if hasattr(root, "branch"):
+        root, best = _root(root.branch), root.branch if best is None else best
     nodes, won = _read(root, names, best)
     won = _best(nodes) if won is None else won
     drawn = _drawn(nodes, won, most)
@@ -63,12 +66,17 @@ def beam_tree(
     columns = _columns(nodes, drawn)
     height = _rows(nodes, drawn)
     shapes = _heading(title, len(nodes), len(drawn))
-    for number in sorted(drawn):
-        node = nodes[number]
-        if node.parent >= 0:
-            shapes.append(_branch(nodes, columns, number, number in on_best))
+    shapes += [
+        _branch(nodes, columns, number, number in on_best) for number in sorted(drawn) if nodes[number].parent >= 0
+    ]
     shapes += [_box(nodes[number], columns, number == won) for number in sorted(drawn)]
     return Scene(max(columns[-1][0] + columns[-1][1] + 60, 520), height + 16, shapes, title)
+
+
+def _root(branch: Any) -> Any:
+    while branch.parent is not None:
+        branch = branch.parent
+    return branch
 
 
 def _read(root: Any, names: Any, best: Any) -> tuple[list[_Node], int | None]:
@@ -98,7 +106,10 @@ def _read(root: Any, names: Any, best: Any) -> tuple[list[_Node], int | None]:
 
 def _node(given: Any, names: Any, parent: int, depth: int) -> _Node:
     token, score = _part(given, "token"), _part(given, "score")
-    name = token if names is None else names(token) if callable(names) else names[token]
+    try:
+        name = token if names is None else names(token) if callable(names) else names[token]
+    except LookupError:
+        raise ArgumentError(f"beam_tree: names has none for token {token!r}", "a name for every token") from None
     kept, final = bool(_part(given, "kept", True)), bool(_part(given, "final", False))
     return _Node(token_text(name, 14), None if score is None else float(score), kept, final, parent, depth)
 

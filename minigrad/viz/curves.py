@@ -7,12 +7,13 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .axes import Scale, frame, span
+from .colors import SERIES
+from .files import read_config
 from .metrics import Curve, panels_of, read_metrics
 from .scene import Ellipse, Group, Line, Scene, Text, clean, text_width
 
@@ -23,7 +24,6 @@ LEFT, RIGHT, ABOVE, BELOW = 62, 12, 30, 26  # around the box of a panel
 NAME = 22  # letters of a curve's name that are shown
 DOTS = 30  # a curve of fewer points shows them
 PANELS = 24  # more columns than this are no metrics of ours
-COLORS = ("series-1", "series-2", "series-3", "series-4", "series-5", "series-6")
 
 
 @dataclass(frozen=True)
@@ -40,12 +40,12 @@ class Best:
         return choose(known, key=lambda point: point[1]) if known else None
 
 
-def best_of(run: str | os.PathLike[str]) -> Best:
-    """What a run calls its best, as its config.json says."""
+def best_of(config: Any) -> Best:
+    """What a run calls its best, as its config says."""
     try:
-        training = json.loads((Path(run) / "config.json").read_text(encoding="utf-8"))["training"]
+        training = config["training"]
         return Best(f"valid_{training['metric']}", training["maximize"] is True)
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+    except (LookupError, TypeError):
         return Best()
 
 
@@ -61,7 +61,7 @@ def curves(source: str | os.PathLike[str] | Mapping[str, Curve], log: bool = Fal
     if isinstance(source, Mapping):
         found, best = panels_of(source), Best()
     else:
-        found, best = panels_of(read_metrics(source)), best_of(source)
+        found, best = panels_of(read_metrics(source)), best_of(read_config(source))
     names = list(found)[:PANELS]
     room = room_for(found)
     shapes: list[Any] = [_panel(name, found[name], best, log, room, i * HEIGHT) for i, name in enumerate(names)]
@@ -101,7 +101,7 @@ def _panel(name: str, group: Mapping[str, Curve], best: Best, log: bool, room: f
         *frame(x, y),
     ]
     ends = {}
-    for color, (column, curve) in zip(COLORS, group.items()):
+    for color, (column, curve) in zip(SERIES, group.items()):
         shapes += _drawn(np.array(curve, float), x, y, color)
         known = [point for point in curve if math.isfinite(point[1])]
         if known:

@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..engine.errors import ArgumentError, ShapeError
+from .colors import SERIES
 from .heads import as_numpy
 from .heatmap import heatmap, token_text, wide
-from .scene import Ellipse, Group, Line, Rect, Scene, Text, clean
+from .scene import Ellipse, Group, Line, Polygon, Rect, Scene, Text, clean
 
 __all__ = ["embedding_map", "positional_map", "principal_components"]
 
-WIDTH, HEIGHT, EDGE = 640.0, 520.0, 46.0  # points, of the field and around it
+WIDTH, HEIGHT, EDGE = 640.0, 440.0, 24.0  # points, of the field and around it
+TOP = 36.0  # of the field, below the title
 MOST_DOTS = 20_000
-FEW = 300  # dots that names keep clear of
+FEW = 300  # dots that may be large
 BLOCK = 512  # vectors whose neighbours are looked for at once
 
 
 def principal_components(vectors: Any, count: int = 2) -> tuple[np.ndarray, np.ndarray]:
     """The coordinates of vectors (n, d) along the directions in which they differ most, (n, count), and the share of variance of each.
 
-    Signs are such that the largest part of each direction is positive, so that the same vectors give the same picture.
+    The sign of a direction is such that the later rows lie on its positive side: vectors that change a little, as they
+    do from step to step of training, hardly ever turn the picture over.
 
     >>> points, shares = principal_components([[0, 0, 1], [2, 0, 1], [4, 0, 1]])
-    >>> points[:, 0].tolist(), shares.tolist()
+    >>> points[:, 0].round(6).tolist(), shares.round(6).tolist()
     ([-2.0, 0.0, 2.0], [1.0, 0.0])
     """
     array = as_numpy(vectors).astype(float)
@@ -35,27 +38,31 @@ def principal_components(vectors: Any, count: int = 2) -> tuple[np.ndarray, np.n
     points, shares = np.zeros((len(array), count)), np.zeros(count)
     if not array.size:
         return points, shares
-    centred = array - array.mean(axis=0)
-    _, sizes, directions = np.linalg.svd(centred, full_matrices=False)  # (n, d) -> …, (r,), (r, d)
-    directions = directions[:count]
-    largest = np.take_along_axis(directions, np.abs(directions).argmax(axis=1)[:, None], axis=1)
-    directions = directions * np.where(largest < 0, -1, 1)
-    known = len(directions)
-    points[:, :known] = centred @ directions.T  # (n, d) x (d, count) -> (n, count)
-    shares[:known] = sizes[:count] ** 2 / (float((sizes**2).sum()) or 1.0)
+    unit = float(np.abs(array).max()) or 1.0  # so that no square is too large for a float
+    centred = array / unit - (array / unit).mean(axis=0)
+    left, sizes, _ = np.linalg.svd(centred, full_matrices=False)  # (n, d) -> (n, r), (r,), …
+    found = (left * sizes)[:, :count]
+    found = found * np.where(np.linspace(-1, 1, len(found)) @ found < 0, -1, 1)
+    points[:, : found.shape[1]] = found * unit
+    shares[: found.shape[1]] = sizes[:count] ** 2 / (float((sizes**2).sum()) or 1.0)
     return points, shares
 
 
 def embedding_map(
-    vectors: Any, names: Sequence[Any], neighbours: int = 0, title: str = "embeddings", mark: Sequence[Any] = ()
+    vectors: Any,
+    names: Sequence[Any],
+    kinds: Mapping[str, Sequence[Any]] | None = None,
+    neighbours: int = 0,
+    title: str = "embeddings",
+    mark: Sequence[Any] = (),
 ) -> Scene:
     """Dots of vectors (n, d) by their two principal components; each is joined to its nearest `neighbours` by cosine.
 
-    Names that would cover others are left out, but shown where the mouse rests on their dot. Those to `mark` come first,
-    and are told by colour and a larger dot.
+    `kinds` names groups of names, each with a colour and a form of its own. Names that would cover others are left out,
+    but shown where the mouse rests on their dot. Those to `mark` come first, and are bold, with a ring around the dot.
 
     >>> import numpy as np
-    >>> embedding_map(np.eye(3), ["a", "b", "c"], neighbours=1).title
+    >>> embedding_map(np.eye(3), ["a", "b", "c"], {"vowels": "a"}, neighbours=1).title
     'embeddings'
     """
     array = as_numpy(vectors).astype(float)
@@ -66,22 +73,69 @@ def embedding_map(
     whole = np.flatnonzero(np.isfinite(array).all(axis=1))
     shown = whole[:MOST_DOTS]
     points, shares = principal_components(array[shown])
-    places = _places(points)
-    texts = [token_text(names[index], 24) for index in shown]
-    marked = {str(name) for name in mark}
-    special = [str(names[index]) in marked for index in shown]
-    shapes: list[Any] = [Text(12, 22, clean(title, 70), 13, bold=True)]
-    shapes.append(Rect(EDGE, EDGE, WIDTH, HEIGHT, None, "grid"))
-    shapes += [Line([tuple(places[a]), tuple(places[b])], "grid") for a, b in _pairs(array[shown], neighbours)]
-    for place, text, is_marked in zip(places, texts, special):
-        size, fill = (9, "series-2") if is_marked else (5, "series-1")
-        shapes.append(Group([Ellipse(place[0], place[1], size, size, fill, None)], "dot", text))
-    shapes += _labels(places, texts, special)
-    notes = [f"→ first component, {shares[0]:.1%} of the variance", f"↑ second component, {shares[1]:.1%}"]
+    places, own = _places(points), [str(names[index]) for index in shown]
+    special = [name in set(map(str, mark)) for name in own]
+    legend, below = _legend(list(kinds or {}), TOP + HEIGHT + 20)
+    notes = [f"→ first component, {shares[0]:.1%} of the variance   ↑ second component, {shares[1]:.1%}"]
     notes += _left_out(len(array) - len(whole), len(whole) - len(shown))
-    below = EDGE + HEIGHT + 20
-    shapes += [Text(EDGE, below + 16 * line, note, 11, "faint") for line, note in enumerate(notes)]
+    shapes = [
+        Text(EDGE, 23, clean(title, 70), 13, bold=True),
+        Rect(EDGE, TOP, WIDTH, HEIGHT, None, "grid"),
+        *[Line([tuple(places[a]), tuple(places[b])], "line", 0.6) for a, b in _pairs(array[shown], neighbours)],
+        *_dots(places, own, special, _groups(kinds)),
+        *_labels(places, [token_text(name, 24) for name in own], special),
+        *legend,
+        *[Text(EDGE, below + 16 * line, note, 11, "faint") for line, note in enumerate(notes)],
+    ]
     return Scene(WIDTH + 2 * EDGE, below + 16 * len(notes), shapes, title)
+
+
+def _groups(kinds: Mapping[str, Sequence[Any]] | None) -> dict[str, int]:
+    """The number of each name's kind, the first where it is of several."""
+    known: dict[str, int] = {}
+    for number, members in enumerate((kinds or {}).values()):
+        for name in members:
+            known.setdefault(str(name), number)
+    return known
+
+
+def _dots(places: np.ndarray, names: list[str], special: list[bool], groups: dict[str, int]) -> list[Any]:
+    """A form for each vector, by its kind; all are of the first where there are no kinds."""
+    size = 7 if len(names) <= FEW else 4
+    shapes = []
+    for name, (x, y), is_marked in zip(names, places.tolist(), special):
+        ring = [Ellipse(x, y, size + 6, size + 6, None, "ink", thick=1.4)] if is_marked else []
+        dot = _dot(groups.get(name, -1 if groups else 0), x, y, size)
+        shapes.append(Group([dot, *ring], "dot", token_text(name, 24)))
+    return shapes
+
+
+def _dot(kind: int, x: float, y: float, size: float) -> Any:
+    """A form for each kind: circle, square, triangle, and these three again, hollow; a grey circle for none."""
+    if kind < 0:
+        return Ellipse(x, y, size, size, "line", None)
+    color, half = SERIES[kind % len(SERIES)], size / 2
+    fill, stroke = (color, None) if kind % 6 < 3 else ("paper", color)
+    if kind % 3 == 1:
+        return Rect(x - half, y - half, size, size, fill, stroke, thick=1.6)
+    if kind % 3 == 2:
+        corners = [(x, y - 1.3 * half), (x + 1.3 * half, y + half), (x - 1.3 * half, y + half)]
+        return Polygon(corners, fill, stroke, thick=1.6)
+    return Ellipse(x, y, size, size, fill, stroke, thick=1.6)
+
+
+def _legend(kinds: Sequence[str], y: float) -> tuple[list[Any], float]:
+    """What the forms mean, in as many lines as they need; and where it goes on below them."""
+    shapes: list[Any] = []
+    x = EDGE
+    for number, kind in enumerate(kinds):
+        word = clean(kind, 24)
+        room = 14 + wide(word, 11)
+        if x > EDGE and x + room > EDGE + WIDTH:
+            x, y = EDGE, y + 16
+        shapes += [_dot(number, x + 4, y - 4, 7), Text(x + 14, y, word, 11, SERIES[number % len(SERIES)])]
+        x += room + 18
+    return shapes, y + 18 * bool(shapes)
 
 
 def _left_out(broken: int, many: int) -> list[str]:
@@ -94,17 +148,19 @@ def _places(points: np.ndarray) -> np.ndarray:
     """Where dots are in the field, with one scale for both directions: (n, 2) -> (n, 2)."""
     if not len(points):
         return points
+    points = points / (np.abs(points).max() or 1.0)
     low, high = points.min(axis=0), points.max(axis=0)
     spans = np.where(high > low, high - low, 1.0)
-    inner = np.array([WIDTH - 90, HEIGHT - 50])
+    inner = np.array([WIDTH - 90, HEIGHT - 40])
     scale = float((inner / spans).min())
-    middle = np.array([EDGE + WIDTH / 2, EDGE + HEIGHT / 2])
+    middle = np.array([EDGE + WIDTH / 2, TOP + HEIGHT / 2])
     return middle + (points - (low + high) / 2) * scale * np.array([1, -1])
 
 
 def _pairs(vectors: np.ndarray, count: int) -> list[tuple[int, int]]:
     """Each vector with those nearest to it by cosine, every pair once."""
-    if not count:
+    count = min(count, len(vectors) - 1)
+    if count < 1:
         return []
     sizes = np.linalg.norm(vectors, axis=1, keepdims=True)
     units = vectors / np.where(sizes > 0, sizes, 1)
@@ -118,28 +174,28 @@ def _pairs(vectors: np.ndarray, count: int) -> list[tuple[int, int]]:
 
 
 def _labels(places: np.ndarray, texts: list[str], special: list[bool]) -> list[Any]:
-    """Names beside their dots, on the first of four sides where they cover no other name, and no dot of a few; else none."""
-    dots = places if len(places) <= FEW else places[:0]
-    occupied, taken = np.hstack([dots - 2.5, dots + 2.5]), np.empty((0, 4))  # left, top, right, bottom
+    """Names beside their dots, on the first of four sides where they cover no name, and but for special ones no dot; else none."""
+    named, dotted = np.zeros((2, int(TOP + HEIGHT), int(EDGE + WIDTH)), bool)  # which points of the picture are taken
+    for x, y in places:
+        dotted[_box(x - 4, y - 4, 8, 8)] = True
     shapes = []
     for index in sorted(range(len(texts)), key=lambda i: not special[i]):
-        x, y = places[index]
-        size = wide(texts[index], 10)
-        for dx, dy in ((6, 3.5), (-6 - size, 3.5), (-size / 2, -6), (-size / 2, 14)):
-            box = np.array([x + dx, y + dy - 9, x + dx + size, y + dy + 2])
-            inside = box[0] >= 2 and box[2] <= WIDTH + 2 * EDGE - 2 and box[1] >= EDGE and box[3] <= EDGE + HEIGHT
-            if inside and _is_free(box, taken) and (special[index] or _is_free(box, occupied)):
-                taken = np.vstack([taken, box])
-                color = "series-2" if special[index] else "ink"
-                shapes.append(Text(x + dx, y + dy, texts[index], 10, color, bold=special[index]))
+        (x, y), size, away = places[index], wide(texts[index], 10), 10 if special[index] else 7
+        for dx, dy in ((away, 3.5), (-away - size, 3.5), (-size / 2, -away), (-size / 2, away + 8)):
+            left, top = x + dx, y + dy - 9
+            box = _box(left, top, size, 11)
+            if left < EDGE or top < TOP or left + size > EDGE + WIDTH or top + 11 > TOP + HEIGHT:
+                continue
+            if not named[box].any() and (special[index] or not dotted[box].any()):
+                named[box] = True
+                shapes.append(Text(left, y + dy, texts[index], 10, bold=special[index]))
                 break
     return shapes
 
 
-def _is_free(box: np.ndarray, others: np.ndarray) -> bool:
-    """Whether a box covers none of the others, (n, 4)."""
-    left, top, right, bottom = others.T
-    return bool(((box[2] < left) | (right < box[0]) | (box[3] < top) | (bottom < box[1])).all())
+def _box(left: float, top: float, width: float, height: float) -> tuple[slice, slice]:
+    """The points that a box covers."""
+    return slice(int(top), int(top + height) + 1), slice(int(left), int(left + width) + 1)
 
 
 def positional_map(positions: Any, title: str = "positional encoding") -> Scene:

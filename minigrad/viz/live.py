@@ -48,10 +48,12 @@ def serve(run: str | os.PathLike[str], about: About | None = None) -> Iterator[s
     try:
         yield server.address
     finally:
-        server.say_farewell()
-        server.shutdown()
-        server.server_close()
-        thread.join()
+        try:
+            server.say_farewell()
+        finally:  # also where it is interrupted meanwhile
+            server.shutdown()
+            server.server_close()
+            thread.join()
 
 
 class _Server(ThreadingHTTPServer):
@@ -90,6 +92,13 @@ class _Server(ThreadingHTTPServer):
 
     def verify_request(self, request: Any, client_address: Any) -> bool:
         return ipaddress.ip_address(client_address[0]).is_loopback and self._places.acquire(blocking=False)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request(request, client_address)
+        except Exception:  # there may be no thread to be had
+            self._places.release()
+            raise
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         try:

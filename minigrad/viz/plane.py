@@ -1,24 +1,23 @@
-"""What a model does on a plane: where it decides, what it fits, in which directions it stores, and which words lie together."""
+"""What a model does on a plane: where it decides, what it fits, and in which directions it stores."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..engine.errors import ShapeError
 from .axes import Scale, frame, labels, round_ticks, span
-from .colors import diverging
-from .scene import Ellipse, Group, Image, Line, Polygon, Rect, Scene, Text, clean, text_width
+from .colors import SERIES, diverging
+from .scene import Ellipse, Group, Image, Line, Rect, Scene, Text, clean
 
-__all__ = ["decision_surface", "directions", "fit", "word_map"]
+__all__ = ["decision_surface", "directions", "fit"]
 
 GRID = 64  # rows and columns of a surface that are computed
 SIDE = 300  # of a square picture's box
 LEFT, ABOVE, BELOW = 56, 34, 30
 BAR = 70  # room for a scale of colours
-COLORS = ("series-1", "series-2", "series-3", "series-4", "series-5", "series-6")
 
 
 def _square(width: float = SIDE, right: float = 16) -> tuple[float, float]:
@@ -162,7 +161,7 @@ def _arrows(vectors: np.ndarray, title: str) -> Scene:
         if not np.isfinite([a, b]).all():
             continue
         tip, length = (float(x(a)), float(y(b))), max(float(np.hypot(a, b)), 1e-9)
-        color = COLORS[number % len(COLORS)]
+        color = SERIES[number % len(SERIES)]
         if np.hypot(tip[0] - middle[0], tip[1] - middle[1]) > 7:
             shapes.append(Line([middle, tip], color, 2, arrow=True))
         at = tip[0] + 11 * a / length, tip[1] - 11 * b / length + 4
@@ -189,71 +188,3 @@ def _products(vectors: np.ndarray, title: str) -> Scene:
         ]
     shapes += _bar(LEFT + SIDE + 16, [-1, 0, 1], "product of directions")
     return Scene(*_square(right=16 + BAR), shapes, title or "products of directions")
-
-
-def word_map(
-    vectors: Any, words: Sequence[str], kinds: Mapping[str, Sequence[str]] | None = None, title: str = ""
-) -> Scene:
-    """Words (n) whose vectors (n, size) are shown on the plane in which they differ most, by their principal components.
-
-    `kinds` names groups of words, each drawn in a colour of its own and with a form of its own.
-    """
-    vectors = _checked("word_map", vectors, None)
-    places = _principal(vectors)
-    width = SIDE * 1.8
-    x, y = _boxed(span(places[:, 0], 0.12), span(places[:, 1], 0.08), width)
-    group = {word: number for number, members in enumerate((kinds or {}).values()) for word in members}
-    shapes: list[Any] = [*_titled(title), Rect(LEFT, ABOVE, width, SIDE, None, "line")]
-    marks = list(zip(words, x(places[:, 0]).tolist(), y(places[:, 1]).tolist()))
-    taken = [(across - 3, up - 3, across + 3, up + 3) for _, across, up in marks]  # by marks, and then by words
-    for word, across, up in marks:
-        shapes += _word(clean(word, 24), across, up, group.get(word, -1), LEFT + width, taken)
-    shapes += _legend(list(kinds or {}), width)
-    return Scene(*_square(width), shapes, title or "words")
-
-
-def _principal(vectors: np.ndarray) -> np.ndarray:
-    """The two coordinates in which the rows differ most: (n, size) -> (n, 2); the first row decides the signs."""
-    centred = np.where(np.isfinite(vectors), vectors, 0)
-    centred = centred - centred.mean(axis=0, keepdims=True) if len(centred) else centred
-    found = np.zeros((len(vectors), 2))
-    if centred.size:
-        left, sizes, _ = np.linalg.svd(centred, full_matrices=False)
-        found[:, : min(2, len(sizes))] = (left * sizes)[:, :2]
-    order = np.linspace(-1, 1, len(found))[:, None]
-    return found * np.where((found * order).sum(axis=0) < 0, -1, 1)  # else the picture may turn over between two steps
-
-
-def _word(word: str, x: float, y: float, kind: int, right: float, taken: list[Any]) -> list[Any]:
-    """A mark, and the word beside it where there is room."""
-    color = COLORS[kind % len(COLORS)] if kind >= 0 else "faint"
-    mark = _mark(kind, x, y, color)
-    wide = text_width(word, 10.5)
-    for left, down in ((x + 6, 0), (x - 6 - wide, 0), (x - wide / 2, -11), (x - wide / 2, 12)):
-        box = (left, y + down - 5, left + wide, y + down + 6)
-        free = all(box[2] < a or box[0] > c or box[3] < b or box[1] > d for a, b, c, d in taken)
-        if free and left > LEFT and box[2] < right and box[1] > ABOVE and box[3] < ABOVE + SIDE:
-            taken.append(box)
-            return [Group([mark, Text(left, y + down + 4, word, 10.5, "ink")], tip=word)]
-    return [Group([mark], tip=word)]
-
-
-def _mark(kind: int, x: float, y: float, color: str) -> Any:
-    """A form for each kind: circle, square, triangle, and these three again, hollow."""
-    fill, stroke = (color, None) if kind % 6 < 3 or kind < 0 else ("paper", color)
-    if kind % 3 == 1 and kind >= 0:
-        return Rect(x - 3.5, y - 3.5, 7, 7, fill, stroke, thick=1.6)
-    if kind % 3 == 2 and kind >= 0:
-        return Polygon([(x, y - 4.5), (x + 4.5, y + 3.5), (x - 4.5, y + 3.5)], fill, stroke, thick=1.6)
-    return Ellipse(x, y, 7, 7, fill, stroke, thick=1.6)
-
-
-def _legend(kinds: Sequence[str], width: float) -> list[Any]:
-    shapes: list[Any] = []
-    at = LEFT + width
-    for number, kind in reversed(list(enumerate(kinds))):
-        at -= text_width(clean(kind, 16), 11)
-        color = COLORS[number % len(COLORS)]
-        shapes += [Text(at, 20, clean(kind, 16), 11, color), _mark(number, at - 9, 16, color)]
-        at -= 26
-    return shapes

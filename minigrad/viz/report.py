@@ -15,9 +15,10 @@ import numpy as np
 from ..engine.errors import ArgumentError
 from ..saving import write_atomically
 from .curves import PANELS, Best, is_wide, panel, room_for
+from .files import text_of
 from .metrics import Curve, panels_of
 from .page import page
-from .runs import FRAME, SAMPLE, Shown, read_run, text_of
+from .runs import FRAME, SAMPLE, Shown, read_run
 from .scene import clean
 
 __all__ = ["About", "Setting", "contents", "page_of", "report"]

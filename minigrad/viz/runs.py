@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import csv
-import json
 import math
 import os
-import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,11 +15,12 @@ from ..train import RunError
 from ..train.progress import duration
 from ..train.run import files_of_steps
 from .curves import Best, best_of
+from .files import is_plain, read_config, text_of
 from .metrics import Curve, read_metrics
 
-__all__ = ["Shown", "read_run", "text_of"]
+__all__ = ["FRAME", "SAMPLE", "Shown", "read_run"]
 
-CONFIG, SAMPLE, FRAME = 1 << 20, 1 << 16, 1 << 21  # bytes of a file that are shown
+SAMPLE, FRAME = 1 << 16, 1 << 21  # bytes of a file that are shown
 PARTS = 80  # samples and frames: more are no run's of ours
 
 
@@ -83,17 +82,13 @@ def read_run(run: str | os.PathLike[str]) -> Shown:
     if not folder.is_dir():
         what = "is no directory" if folder.exists() else "does not exist"
         raise RunError(f"{os.fspath(run)!r} {what}", "the directory of a run", fix="check the path")
-    problems: list[str] = []
-    config: Any = {}
-    try:
-        config = json.loads(text_of(folder / "config.json", CONFIG) or "{}")
-    except (ValueError, RecursionError):
-        problems.append("config.json is damaged")
+    config = read_config(folder)
+    problems = ["config.json is damaged"] if config is None else []
     return Shown(
         folder,
-        config if isinstance(config, dict) else {},
+        config or {},
         _metrics(folder, problems),
-        best_of(folder),
+        best_of(config),
         _seconds(folder),
         _few(files_of_steps(folder / "frames")),
         _few(files_of_steps(folder / "samples")),
@@ -102,7 +97,7 @@ def read_run(run: str | os.PathLike[str]) -> Shown:
 
 
 def _metrics(folder: Path, problems: list[str]) -> dict[str, Curve]:
-    if not _is_plain(folder / "metrics.csv"):
+    if not is_plain(folder / "metrics.csv"):
         problems.append("there is no metrics.csv yet")
         return {}
     try:
@@ -128,22 +123,4 @@ def _few(files: Mapping[int, Path]) -> dict[int, Path]:
     steps = list(files)
     while len(steps) > PARTS:
         steps = steps[:1] + steps[1:-1][::2] + steps[-1:]
-    return {step: files[step] for step in steps if _is_plain(files[step])}
-
-
-def _is_plain(path: Path) -> bool:
-    """A file itself: not what a link leads to, nor anything that would be waited for."""
-    try:
-        return stat.S_ISREG(path.lstat().st_mode)
-    except OSError:
-        return False
-
-
-def text_of(path: Path, most: int) -> str | None:
-    """The text of a small file; None where it is no plain file, cannot be read or is too large."""
-    try:
-        if not _is_plain(path) or path.stat().st_size > most:
-            return None
-        return path.read_text(encoding="utf-8-sig", errors="replace")
-    except OSError:
-        return None
+    return {step: files[step] for step in steps if is_plain(files[step])}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,9 @@ from ..engine.backend import is_array, to_numpy
 from ..engine.modes import no_grad
 from ..engine.tensor import Tensor
 
-__all__ = ["Call", "Failed", "NotApplicable", "first_call", "in_float64", "step_by_step", "unlike_rows"]
+__all__ = [
+    "Call", "Failed", "NotApplicable", "first_call", "in_float64", "step_by_step", "unchanged", "unequal", "unlike_rows",
+]  # fmt: skip
 
 CLOSE = {"rtol": 1e-7, "atol": 1e-9}  # of float64, in which only a real difference is larger
 ROWS = 4  # so many of a batch are tried alone
@@ -72,6 +75,29 @@ def first_call(model: Any, loss: Callable[[Any, Any], Any], batch: Any) -> Call:
     if not calls:
         raise NotApplicable("its loss does not call the model itself")
     return calls[0]
+
+
+def unequal(first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
+    """The first name whose arrays differ in any bit, "" if none does."""
+    arrays = [
+        {name: to_numpy(v.data if isinstance(v, Tensor) else v) for name, v in side.items()} for side in (first, second)
+    ]
+    for name in sorted(first.keys() | second.keys()):
+        if not all(name in side for side in arrays):
+            return name
+        a, b = (side[name] for side in arrays)
+        if a.dtype != b.dtype or a.shape != b.shape or a.tobytes() != b.tobytes():
+            return name
+    return ""
+
+
+@contextmanager
+def unchanged(model: Any, doing: str) -> Iterator[None]:
+    """Fail if what is done inside changes a weight of the model."""
+    before = {name: to_numpy(tensor.data).copy() for name, tensor in model.state_dict().items()}
+    yield
+    if name := unequal(before, model.state_dict()):
+        raise Failed(f"{doing} changes {name}")
 
 
 def unlike_rows(model: Any, call: Call) -> str:

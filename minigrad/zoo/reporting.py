@@ -1,25 +1,32 @@
-"""What the zoo adds to the page of a run: the summary, defaults and help of its model, and the graph of its computation."""
+"""What the zoo adds to the page of a run, finished or training: the summary, defaults and help of its model, and the graph of its computation."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ..engine.errors import MinigradError, MissingExtraError
+from ..engine.errors import ArgumentError, MinigradError, MissingExtraError
+from ..train import Trainer
 from ..train.settings import plain_config
 from ..train.steps import undisturbed
+from ..train.world import alone
+from ..viz.graph import Graph
+from ..viz.live import serve
 from ..viz.report import About, Setting
 from ..viz.report import report as write_report
 from .registry import find
-from .running import Loaded, load_as, story_of
+from .running import load_as, story_of
 from .spec import ModelSpec
 
-__all__ = ["about", "about_run", "report"]
+__all__ = ["about", "about_run", "followed", "report"]
 
 LARGE = 2_000_000  # parameters of a model beyond which its graph is left out, since it would take too long
 MODULES = 400
+TALL = 2000  # points; a graph that is taller is shown with its modules closed
 
 
 def report(run: str | os.PathLike[str], path: str | os.PathLike[str] | None = None) -> Path:
@@ -39,8 +46,24 @@ def about_run(run: str | os.PathLike[str]) -> About:
         loaded = load_as(spec, run)
     except Exception as error:  # the run may be damaged, or the plugin's build may fail
         return dataclasses.replace(known, no_graph=f"the model cannot be loaded: {str(error).splitlines()[0]}")
-    graph, why_none = _graph(loaded)
+    graph, why_none = _graph(spec, loaded.config, loaded.model)
     return dataclasses.replace(known, graph=graph, no_graph=why_none)
+
+
+@contextlib.contextmanager
+def followed(trainer: Trainer, spec: ModelSpec, config: Any) -> Iterator[None]:
+    """Inside, a page that only this machine can open follows a training; the first rank serves it."""
+    if trainer.world.rank != 0:
+        yield
+        return
+    if trainer.out is None:
+        raise ArgumentError("a page cannot follow a training that writes nothing down", fix="say where: out=…")
+    with alone():  # the other ranks do not draw
+        graph, why_none = _graph(spec, config, trainer.model, anew=True)
+    known = dataclasses.replace(about(spec, config), graph=graph, no_graph=why_none)
+    with serve(trainer.out, known) as address:
+        trainer.progress.say(f"see it live: {address}")
+        yield
 
 
 def about(spec: ModelSpec, config: Any) -> About:
@@ -55,16 +78,17 @@ def about(spec: ModelSpec, config: Any) -> About:
     return About(spec.summary, settings)
 
 
-def _graph(loaded: Loaded) -> tuple[str, str]:
-    """The picture of how the model computes the example of its spec, or why there is none."""
+def _graph(spec: ModelSpec, config: Any, model: Any, anew: bool = False) -> tuple[str, str]:
+    """The picture of how the model, or one like it made `anew`, computes the example of its spec, or why there is none."""
     from .drawing import graph_of
 
-    model = loaded.model
     if sum(p.data.size for p in model.parameters()) > LARGE or len(list(model.modules())) > MODULES:
         return "", "the model is large; minigrad graph DIR draws its graph"
     try:
         with undisturbed(model):
-            return graph_of(loaded.spec, loaded.config, model, depth=2).scene.svg(standalone=False), ""
+            graph = graph_of(spec, config, None if anew else model, depth=2)
+        scene = graph.scene if graph.scene.height <= TALL else Graph(graph.boxes, graph.name, look=graph.look).scene
+        return scene.svg(standalone=False), ""
     except MissingExtraError as error:
         return "", ": ".join(line.strip().removeprefix("fix:").strip() for line in str(error).splitlines())
     except Exception as error:  # whatever a stranger's model may raise

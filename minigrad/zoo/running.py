@@ -67,19 +67,22 @@ def train(
     max_steps: int | None = None,
     device: str = "cpu",
     progress: bool = True,
+    live: bool = False,
     **overrides: Any,
 ) -> TrainResult:
-    """Train a model into a run directory: `train("xor", "runs/xor", seed=1, lr=0.1)`."""
+    """Train a model into a run directory: `train("xor", "runs/xor", seed=1, lr=0.1)`; `live` serves a page that follows it."""
     spec, preset = named(name)
     config = configure(spec, preset, overrides)
     trainer = trainer_of(
         spec, config, out, data=data, seed=seed, max_steps=max_steps, device=device, progress=progress, preset=preset
     )
-    return _finished(trainer, spec)
+    return _finished(trainer, spec, live)
 
 
-def resume(out: str | os.PathLike[str], *, max_steps: int | None = None, progress: bool = True) -> TrainResult:
-    """Go on with a run where it stopped."""
+def resume(
+    out: str | os.PathLike[str], *, max_steps: int | None = None, progress: bool = True, live: bool = False
+) -> TrainResult:
+    """Go on with a run where it stopped; `live` serves a page that follows it."""
     story = story_of(out)
     spec = spec_of(story, out)
     trainer = trainer_of(
@@ -100,10 +103,19 @@ def resume(out: str | os.PathLike[str], *, max_steps: int | None = None, progres
         )
     if trainer.step == trainer.max_steps:
         trainer.progress.say(f"it is at its last step, {trainer.step:,}, already: --max-steps N goes on")
-    return _finished(trainer, spec)
+    return _finished(trainer, spec, live)
 
 
-def _finished(trainer: Trainer, spec: ModelSpec) -> TrainResult:
+def _finished(trainer: Trainer, spec: ModelSpec, live: bool) -> TrainResult:
+    if not live:
+        return _trained(trainer, spec)
+    from .reporting import followed
+
+    with followed(trainer, spec, config_of(spec, trainer.config)):
+        return _trained(trainer, spec)
+
+
+def _trained(trainer: Trainer, spec: ModelSpec) -> TrainResult:
     out = trainer.out
     saved = None if out is None else f"mend the plugin, and go on with: minigrad resume {os.fspath(out)}"
     with blamed(spec, "training", saved):

@@ -21,7 +21,7 @@ from ..engine.errors import ArgumentError, nearest
 __all__ = ["Config", "Data", "ModelSpec", "option"]
 
 # What `train(…)` takes besides settings, and what a loaded model has besides verbs.
-_TAKEN = {"name", "out", "data", "seed", "max_steps", "device", "progress"}
+_TAKEN = {"name", "out", "data", "seed", "max_steps", "device", "progress", "live"}
 _LOADED = {"spec", "config", "model", "tokenizer", "story", "step", "path", "verbs", "predict", "evaluate", "draw"}
 
 

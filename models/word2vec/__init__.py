@@ -174,7 +174,7 @@ def after(loaded: Any, folder: Any) -> str:
 
 def draw(loaded: Any) -> Any:
     """A map of words: of some kinds that the stories have, or else of the most frequent ones."""
-    from minigrad.viz.plane import word_map
+    from minigrad.viz.embeddings import embedding_map
 
     from .judging import kinds
 
@@ -183,7 +183,7 @@ def draw(loaded: Any) -> Any:
     own = loaded.story["data"] is None and sum(map(len, known.values())) > len(DRAWN)
     words = [word for group in known.values() for word in group] if own else points.words[:DRAWN_WORDS]
     places = [points.place[word] for word in words]
-    return word_map(points.directions[places], words, known if own else None)
+    return embedding_map(points.directions[places], words, known if own else None, title="words")
 
 
 spec = ModelSpec(

@@ -72,6 +72,26 @@ def next_digit(loaded: Any, text: str) -> int:
     return int(loaded.model(mg.tensor([digits]))[0, -1].argmax().item())
 
 
+def attend(loaded: Any, text: str) -> dict[str, Any]:
+    """The digits, and what follows each of them."""
+    import minigrad as mg
+
+    digits = text.split()
+    return {"inputs": (mg.tensor([list(map(int, digits))]),), "tokens": digits, "vocabulary": range(10)}
+
+
+def samples(loaded: Any) -> str:
+    """What is thought to follow."""
+    return "\n".join(f"{text} -> {next_digit(loaded, text)}" for text in spec.example_inputs)
+
+
+def draw(loaded: Any) -> Any:
+    """Where the digits lie."""
+    from minigrad.viz import embedding_map
+
+    return embedding_map(loaded.model.digits.weight, range(10), title="digits")
+
+
 spec = ModelSpec(
     name="strides",
     task="lm",
@@ -86,4 +106,7 @@ spec = ModelSpec(
     tiny={"width": 8, "length": 4},
     verbs={"next_digit": next_digit},
     example_inputs=["2 5 8", "7 7"],
+    draw=draw,
+    samples=samples,
+    attend=attend,
 )
