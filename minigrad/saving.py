@@ -67,6 +67,13 @@ def load(path: str | os.PathLike[str], device: str | None = None) -> dict[str, T
     return {name: tensor(arrays[name], device=device) for name in sorted(arrays)}
 
 
+def check_folder(path: str | os.PathLike[str]) -> None:
+    """Refuse a file in a folder that does not exist, before the work of making its content is done."""
+    folder, name = os.path.split(os.fspath(path))
+    if folder and not os.path.isdir(folder):
+        raise ArgumentError(f"the folder {folder!r} does not exist", fix=f"make it, or write {name!r} elsewhere")
+
+
 def write_atomically(
     path: str | os.PathLike[str], content: bytes | bytearray | memoryview, durable: bool = True
 ) -> None:

@@ -238,7 +238,7 @@ def follow(name: str, folder: Path) -> tuple[list[str], list[str], list[str]]:
         [sys.executable, "-c", code], cwd=folder, env=environment, capture_output=True, encoding="utf-8", timeout=120
     )
     # That much may be said, where nothing is compiled yet.
-    said = [line for line in done.stderr.splitlines() if not line.startswith("minigrad: compiling kernels once")]
+    said = [line for line in done.stderr.splitlines() if not line.startswith("minigrad: compiling kernels")]
     return quoted, done.stdout.splitlines(), said
 
 
@@ -256,11 +256,20 @@ def test_the_guide_to_training_does_what_it_says(tmp_path):
 def test_the_guide_to_pictures_does_what_it_says(tmp_path):
     quoted, printed, said = follow("seeing.md", tmp_path)
     assert said == ["minigrad: the graph up to the error is in failed.svg"]
-    assert len(quoted) == 3
+    assert len(quoted) == 4
     rest = iter(printed)
     assert [line for line in quoted if line not in rest] == []
     drawn = {"error.html", "error.svg", "encoder.html", "encoder.svg", "failed.svg", "attention.html", "head.svg"}
+    drawn |= {"search.svg", "next.svg", "map.svg", "curves.svg"}
     assert {path.name for path in tmp_path.iterdir()} == drawn
+
+
+def test_the_guide_to_pictures_names_all_of_them():
+    import minigrad.viz
+
+    guide = (ROOT / "docs" / "seeing.md").read_text(encoding="utf-8")
+    functions = [name for name in minigrad.viz.__all__ if name[0].islower()]
+    assert [name for name in functions if f"{name}(" not in guide] == []
 
 
 @pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md", "docs/training.md", "docs/seeing.md"])

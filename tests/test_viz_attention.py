@@ -23,6 +23,7 @@ from minigrad.nn import Decoder, Encoder, KVCache, MultiHeadAttention, RotaryPos
 from minigrad.viz.attending import Attention, attention
 from minigrad.viz.attention_page import packed
 from minigrad.viz.heads import Heads
+from minigrad.viz.scene import Image, Text
 
 __all__ = ["installed"]  # a fixture
 
@@ -193,6 +194,10 @@ MISTAKES: dict[str, tuple[type, str, Any]] = {
     "too few tokens": (ShapeError, "5 positions", lambda: small(["a", "b"])),
     "no such row": (IndexingError, "no row 3", lambda: small(row=3)),
     "no attention": (ArgumentError, "called no attention", lambda: attention(mg.nn.Linear(3, 3), mg.ones(2, 3))),
+    "no such row of one": (IndexingError, "expected: 0\n", lambda: small(row=9)),
+    "a vocabulary that does not fit": (ShapeError, "(…, 3)", lambda: small(vocabulary="abc")),
+    "no such folder": (ArgumentError, "folder 'none' does not exist", lambda: small().write("none/x.html")),
+    "no such folder of a picture": (ArgumentError, "folder 'none' does not exist", lambda: small().scene().write("none/x.svg")),
     "no such layer": (IndexingError, "no layer 9", lambda: small().scene(9)),
     "misspelt layer": (IndexingError, "blocks.1.attention", lambda: small().scene("0.blocks.1.atention")),
     "no such head": (IndexingError, "0 to 1", lambda: small().scene(0, 2)),
@@ -246,8 +251,38 @@ def test_a_picture_has_the_numbers_of_its_stage_and_is_always_the_same() -> None
             if 0 < abs(number) < 9.99:
                 assert f"{number:.2f}" in texts
         assert ("−∞" in texts) == (stage == "masked")
+        assert texts.count("–") == (L * (L - 1) // 2 if stage == "softmax" else 0)  # where a causal head may not look
         assert shown == small(["You", " are", " wel", "come", "!"]).scene(1, 1, stage).svg()
-    assert seen.overview().svg().count("<image") == 4
+    assert seen.overview().svg().count("<image") == 4 + 1  # the heads, and the scale of their colours
+
+
+def test_a_weight_of_zero_is_not_drawn_like_one_that_is_forbidden() -> None:
+    weights = np.array([[[[1.0, 0.0], [0.0, 1.0]]]])
+    free = Attention.of_weights(weights, "ab")
+    barred = Attention(tuple(dataclasses.replace(layer, kind="causal") for layer in free.layers))
+    (open_pixels,), (barred_pixels,) = (
+        [shape.pixels for shape in seen.scene().shapes if isinstance(shape, Image) and shape.pixels.shape[0] == 2]
+        for seen in (free, barred)
+    )
+    differs = (open_pixels != barred_pixels).any(axis=-1)
+    np.testing.assert_array_equal(differs, [[False, True], [False, False]])
+
+
+def test_small_heads_say_what_their_colours_mean_and_name_the_tokens_that_fit() -> None:
+    def texts(seen: Attention) -> list[str]:
+        return [shape.text for shape in seen.overview().shapes if isinstance(shape, Text)]
+
+    told = texts(small(["You", " are", " wel", "come", "!"]))
+    assert "each row of weights is relative to its largest" in told and "the largest of its row" in told
+    assert (
+        told.count("␣wel") == 2 + H
+    )  # as a query beside each layer, and as a key above each head, once for both layers
+    crossing = texts(
+        attention(bold(Translator()), mg.randn(1, S, C), mg.randn(1, L, C), tokens="abcde", keys="stuvwxy")
+    )
+    assert crossing.count("s") == 1 + 2 * H and crossing.count("a") == 2 + H
+    many = texts(Attention.of_weights(np.ones((1, 1, 30, 30)), [f"w{i}" for i in range(30)]))
+    assert not [word for word in many if word.startswith("w")]
 
 
 def test_every_form_is_written_and_the_numbers_are_all_there(tmp_path: Path) -> None:
@@ -263,8 +298,11 @@ def test_every_form_is_written_and_the_numbers_are_all_there(tmp_path: Path) -> 
 
 
 def test_a_picture_can_be_painted(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'minigrad[viz]'")
-    assert small().write(tmp_path / "x.png", head=1).read_bytes().startswith(b"\x89PNG")
+    image = pytest.importorskip("matplotlib.image", reason="needs matplotlib: pip install 'minigrad[viz]'")
+    light, dark = (
+        image.imread(small().write(tmp_path / "x.png", head=1, dark=dark))[0, 0, :3].mean() for dark in (False, True)
+    )
+    assert light > 0.8 and dark < 0.3
 
 
 def test_hostile_tokens_are_only_text_in_pictures_and_pages() -> None:
@@ -365,10 +403,29 @@ def test_stages_and_heads_are_chosen_by_buttons_and_numbers_stand_in_the_cells(w
         page.click(f"[data-stage={stage}]")
         for i, j in [(0, 0), (2, 3), (4, 1)]:
             text = page.text_content(f"[data-cell='{i},{j}']")
+            if stage == "softmax" and j > i:
+                assert text == "–"
+                continue
             value = -np.inf if text == "−∞" else float(text)
             assert value == pytest.approx(numbers[i, j], abs=0.051 if abs(numbers[i, j]) > 9.99 else 0.0051)
     hover(page, 4, 2, L, C // H)  # of the output, which is shown last
     assert number(page, "output") == pytest.approx(stages["output"][4, 2], rel=6e-4)
+
+
+@pytest.mark.parametrize("width", [8, 9])
+def test_every_term_of_a_score_is_shown_where_they_are_few(width: int, tmp_path: Path, open_page: Any) -> None:
+    seen = Attention.of_heads(normal(1, L, width), normal(1, L, width, seed=1), normal(1, L, 2, seed=2))
+    page = open_page(seen.write(tmp_path / "x.html"))
+    shown(page, 0, 0)
+    assert "relative to its largest weight" in page.inner_text("#overview")
+    hover(page, 1, 2, L, L)
+    terms = page.inner_text("#cell [data-step=scores] .terms").removesuffix(" = ").rstrip(" =").split(" + ")
+    if width > 8:
+        assert len(terms) == 4 and terms[-1] == "… (9 terms)"
+        return
+    products = [float(a) * float(b) for a, b in (term.split("·") for term in terms)]
+    q, k = seen.layers[0].q[0, 1], seen.layers[0].k[0, 2]
+    np.testing.assert_allclose(products, q * k, rtol=2e-3)
 
 
 def test_a_cell_is_kept_by_a_click_and_moved_by_the_keys(written: Any, open_page: Any) -> None:
@@ -523,7 +580,7 @@ def test_the_command_writes_what_a_trained_model_attends_to(run: Path, capsys: A
     expected = attention(loaded.model, mg.tensor([[0, 1, 2]])).layers[0].weights[1, 2, 1]
     assert number(page, "softmax") == pytest.approx(expected, rel=6e-4)
     assert page.inner_text("h1") == "reader: You are welcome: attention" and page.locator(".bar").count() == 5
-    assert main(["attention", "reader", "thank you", "-o", "x.svg", "--layer", "0"]) == 0
+    assert main(["attention", "reader", "thank you", "-o", "x.svg", "--layer", "0", "--dark"]) == 0
     assert ">thank</text>" in (run / "x.svg").read_text()
 
 
@@ -531,6 +588,8 @@ def test_the_command_writes_what_a_trained_model_attends_to(run: Path, capsys: A
     ("words", "code", "part"),
     [
         (["line", "x"], 2, "line shows no attention; models that do: reader"),
+        (["line", "x"], 2, "mg.viz.attention(model, x, tokens=…) shows it: docs/seeing.md"),
+        (["reader", "you", "-o", "none/x.html"], 1, "the folder 'none' does not exist"),
         (["reader", "x", "-o", "x.gif"], 2, "end its name in .html, .svg"),
         (["reader", "unknown"], 1, "'reader' of"),
         (["reader", "you", "--layer", "7"], 1, "no layer 7"),
@@ -541,6 +600,13 @@ def test_the_command_says_what_is_wrong(run: Path, words: list[str], code: int, 
     assert main(["attention", *words]) == code
     assert part in capsys.readouterr().err
     assert not list(run.glob("*.html"))
+
+
+def test_the_help_says_how_to_see_the_attention_of_a_model_of_ones_own(capsys: Any) -> None:
+    with pytest.raises(SystemExit):
+        main(["attention", "--help"])
+    shown = capsys.readouterr().out
+    assert "mg.viz.attention(model, x, tokens=…)" in shown and "docs/seeing.md" in shown and "runs/gpt" not in shown
 
 
 @pytest.mark.parametrize(

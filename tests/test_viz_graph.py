@@ -9,6 +9,7 @@ from graph_cases import GPT, boxes, edges, gpt_graph, leaf, the
 import minigrad as mg
 from minigrad.engine.errors import ArgumentError, GradientError, ShapeError
 from minigrad.nn import functional as F
+from minigrad.viz.labels import Look, rows
 from minigrad.viz.numbers import array_text, brief, number, statistics
 from minigrad.viz.tree import Group
 
@@ -38,7 +39,7 @@ def test_a_model_is_drawn_inside_its_modules_and_its_parameters_are_named_by_pat
     assert [(g.name, g.title) for g in groups] == [("0", "Linear"), ("1", "Tanh"), ("2", "Linear")]
     assert {b.label for b in boxes(graph, kind="parameter")} == {"0.weight", "0.bias", "2.weight", "2.bias"}
     assert graph.tree.parents[the(graph, name="0.bias")].name == "0"
-    assert the(graph, kind="input").label == "input"
+    assert the(graph, kind="input").label == "x"
 
 
 def test_what_needs_no_gradient_is_drawn_too_so_that_the_input_is_always_connected():
@@ -52,7 +53,7 @@ def test_what_needs_no_gradient_is_drawn_too_so_that_the_input_is_always_connect
 
 def test_a_comparison_is_connected_to_what_it_compares_and_nothing_comes_back_through_it():
     graph = mg.viz.graph(lambda x: mg.where(x > 2, x, 0.0).sum(), leaf([1.0, 2.0, 3.0]), direction="both")
-    assert ("input", "greater", "a") in edges(graph)
+    assert ("x", "greater", "a") in edges(graph)
     assert ("greater", "where") in {(source, user) for source, user, _ in edges(graph)}
     assert the(graph, op="greater").gradient is None
     names = {graph.view.keys[id(item)]: item.op for item in graph.view.items}
@@ -120,7 +121,7 @@ def test_what_goes_into_and_out_of_an_open_block_that_is_repeated_is_connected_a
     labels = {key: item.label for key, item in view.things()}
     assert sorted((labels[a], labels[b]) for a, b in view.edges) == sorted(
         [
-            ("input", "matmul"),
+            ("x", "matmul"),
             ("blocks.0.parts.0.weight", "transpose"),
             ("transpose", "matmul"),
             ("matmul", "add"),
@@ -215,8 +216,8 @@ def test_gradients_are_those_of_torch():
     graph = mg.viz.graph(lambda a, b: (F.softmax(a @ b, axis=-1) * b).sum(), leaf(a), leaf(b))
     ta, tb = torch.tensor(a, requires_grad=True), torch.tensor(b, requires_grad=True)
     (torch.softmax(ta @ tb, -1) * tb).sum().backward()
-    np.testing.assert_allclose(the(graph, name="input 0").gradient, ta.grad.numpy(), rtol=1e-6)
-    np.testing.assert_allclose(the(graph, name="input 1").gradient, tb.grad.numpy(), rtol=1e-6)
+    np.testing.assert_allclose(the(graph, name="a").gradient, ta.grad.numpy(), rtol=1e-6)
+    np.testing.assert_allclose(the(graph, name="b").gradient, tb.grad.numpy(), rtol=1e-6)
 
 
 def test_the_replay_tells_fan_out_and_broadcasting_as_sums_by_hand():
@@ -331,12 +332,16 @@ def test_an_input_that_nobody_kept_is_unknown_and_nothing_is_computed_from_it():
     assert the(graph, op="where").value.tolist() == [1, 5] and "mg.debug()" not in str(graph)
 
 
-def test_after_backward_freed_the_graph_what_is_left_is_drawn():
+def test_after_backward_freed_the_graph_no_gradient_is_shown_rather_than_what_was_added_up():
     x = leaf([1.0, 2.0])
-    loss = (x * x).sum()
-    loss.backward()
+    for _ in range(2):
+        loss = (x * x).sum()
+        loss.backward()
     graph = mg.viz.graph(loss)
-    assert the(graph, name="loss").value == 5 and the(graph, name="x").gradient.tolist() == [2, 4]
+    assert x.grad.tolist() == [4, 8]
+    assert the(graph, name="loss").value == 5 and all(b.gradient is None for b in graph.boxes) and graph.steps == []
+    said = "backward() has freed this graph: draw it before, or watch a call with graph(f, x)"
+    assert all(said in text for text in (graph.text(), graph.scene.svg(), graph.html()))
     with mg.debug():
         loss = (x * x).sum()
         loss.backward()
@@ -417,7 +422,7 @@ def test_odd_values_are_drawn_in_every_format(values, tmp_path):
 def test_kind_errors():
     with mg.no_grad():
         y = leaf([1.0]) * 2
-    with pytest.raises(GradientError, match="outside of no_grad"):
+    with pytest.raises(GradientError, match=r"expected:[\s\S]*outside of no_grad[\s\S]*got:[\s\S]*graph\(f, x\)"):
         mg.viz.graph(y)
     with pytest.raises(ArgumentError, match="no graph"):
         mg.viz.graph(3)
@@ -429,5 +434,86 @@ def test_kind_errors():
         mg.viz.graph(leaf(1.0) * 2).write("graph.gif")
     with pytest.raises(ArgumentError, match="unknown direction"):
         mg.viz.graph(leaf(1.0) * 2, direction="sideways")
-    with pytest.raises(ArgumentError, match="unknown colour"):
+    with pytest.raises(ArgumentError, match="unknown color"):
         mg.viz.graph(leaf(1.0) * 2, color="price")
+    with pytest.raises(ArgumentError, match="unknown option 'colour'[\\s\\S]*did you mean 'color'"):
+        mg.viz.graph(lambda x: x * 2, leaf(1.0), colour="time")
+    with pytest.raises(ArgumentError, match="unknown option 'colour'"):
+        mg.viz.graph(leaf(1.0) * 2, colour="time")
+    with pytest.raises(ArgumentError, match=r"Linear needs an input[\s\S]*graph\(model, x\)"):
+        mg.viz.graph(mg.nn.Linear(2, 2))
+    for depth in (0, -1, 1.5, True, "2"):
+        with pytest.raises(ArgumentError, match="a whole number from 1 on"):
+            mg.viz.graph(leaf(1.0) * 2, depth=depth)
+
+
+def test_an_option_of_the_models_own_goes_to_the_model():
+    graph = mg.viz.graph(lambda x, depths=1: x * depths, leaf(2.0), depths=3)
+    assert the(graph, is_output=True).value == 6
+
+
+def test_a_function_that_computes_a_gradient_is_drawn():
+    graph = mg.viz.graph(mg.grad(lambda x: (x**3).sum()), mg.tensor([1.0, 2.0]))
+    np.testing.assert_array_equal(the(graph, is_output=True).value, [3, 12])
+    np.testing.assert_array_equal(the(graph, name="x").gradient, [6, 12])
+
+
+def test_a_gradient_of_which_a_part_is_lost_is_not_shown():
+    w = leaf([1.0, 2.0])
+    h = w.exp()
+    loss = (h * h).sum() + w.sum()
+    with mg.no_grad():
+        h[...] = 0.0
+    graph = mg.viz.graph(loss)
+    assert the(graph, name="w").gradient is None  # and not the ones that came by the other way
+    assert the(graph, name="loss").gradient == 1
+
+
+def test_numbers_in_an_op_are_written_with_its_sign():
+    graph = mg.viz.graph(lambda x: (1 - x**2 * 0.5 + 3) / 4, leaf(1.0))
+    for words in ("** 2", "× 0.5", "1 −", "+ 3", "/ 4"):
+        assert words in graph.dot() and words in graph.text()
+    assert "b = 2" not in graph.dot() + graph.text()
+
+
+def test_boxes_of_the_same_name_have_numbers_in_pictures_as_in_the_text():
+    graph = mg.viz.graph(lambda x: (x * 2) * (x * 3), leaf(1.0))
+    assert [b.label for b in boxes(graph, op="multiply")] == ["multiply", "multiply 2", "multiply 3"]
+    for text in (graph.dot(), graph.text(), graph.scene.svg()):
+        assert "multiply 2" in text and "multiply 3" in text
+
+
+def test_what_comes_from_a_block_that_is_not_printed_says_from_which():
+    text = gpt_graph().text()
+    printed = {line.split("  <-")[0].strip().split("  ")[0].split(" = ")[0] for line in text.splitlines()}
+    sources = [
+        s for line in text.splitlines() if "<- " in line for s in line.split("<- ")[1].split("  ")[0].split(", ")
+    ]
+    named = [s for s in sources if "=" not in s and not any(sign in s for sign in "×+−/*")]
+    assert any("blocks.11: add" in s for s in named)
+    assert [s for s in named if s not in printed and ": " not in s] == []
+
+
+def test_the_output_of_a_closed_module_is_called_output():
+    graph = mg.viz.graph(
+        lambda x: mg.nn.Sequential(mg.nn.Linear(2, 2), mg.nn.LayerNorm(2))(x), np.ones((1, 2), "float32")
+    )
+    (port,) = graph.view.ports
+    lines = [row.text for row in rows(port, Look())]
+    assert lines[:2] == ["output", port.box.label]
+
+
+def test_a_constant_that_a_variable_holds_is_an_input_outside_of_modules():
+    model = mg.nn.Sequential(mg.nn.Linear(2, 2), mg.nn.Tanh())
+    given = mg.tensor(np.ones((1, 2), "float32"))
+    with mg.debug():
+        out = model(given)
+    graph = mg.viz.graph(out)
+    box = the(graph, name="given")
+    assert box.kind == "input" and graph.tree.parents[box] is graph.tree.root
+
+
+def test_numbers_are_left_out_and_never_cut():
+    long = np.array([[-0.00012181], [-0.00034567], [-0.00098765], [-0.00011111]])
+    assert brief(long, 34) == "[[−0.0001218], [−0.0003457], …]" and brief(long[:, 0], 20) == "[−0.0001218, …]"
+    assert brief(long.T, 34) == "[[−0.0001218, −0.0003457, …]]" and brief(long) == array_text(long)

@@ -128,11 +128,14 @@ def test_json_holds_everything():
     data = mg.viz.graph((x * w).sum()).data()
     by_label = {box["label"]: (key, box) for key, box in data["boxes"].items()}
     key, box = by_label["multiply"]
-    assert box["inputs"] == [{"name": "a", "from": by_label["x"][0]}, {"name": "b", "from": by_label["w"][0]}]
+    assert box["inputs"] == [
+        {"name": "a", "from": by_label["x"][0], "word": "first input"},
+        {"name": "b", "from": by_label["w"][0], "word": "second input"},
+    ]
     assert box["value"]["text"] == "[3, 6]" and by_label["w"][1]["gradient"]["text"] == "3"
     (step,) = [s for s in data["backward"] if s["box"] == key]
     assert step["parts"][1] == {
-        "input": "b", "to": by_label["w"][0], "part": "3", "formula": "", "local": "[1, 2]",
+        "input": "b", "word": "second input", "to": by_label["w"][0], "part": "3", "formula": "", "local": "[1, 2]",
         "raw": "[1, 2]", "raw_shape": [2], "shape": [],
     }  # fmt: skip
     assert set(data["groups"]["g0"]["children"]) == set(data["boxes"])
@@ -380,6 +383,32 @@ def test_minigrad_graph_draws_every_model_of_the_zoo(name, tmp_path, capsys):
     assert [box["label"] for box in data["boxes"].values() if box["output"]] == ["loss"]
     used = {entry.get("from") for box in data["boxes"].values() for entry in box["inputs"]}
     assert all(key in used for key, box in data["boxes"].items() if box["kind"] == "parameter")
+
+
+@pytest.mark.parametrize("suffix", [".svg", ".png", ".pdf", ".dot", ".json", ".html", ".txt"])
+def test_a_folder_that_does_not_exist_is_told_before_anything_is_drawn(suffix, tmp_path, monkeypatch, capsys):
+    from minigrad.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("minigrad.viz.drawing.lay_out", lambda _: pytest.fail("laid out"))
+    with pytest.raises(MinigradError, match="the folder 'nope/dir' does not exist[\\s\\S]*make it"):
+        mg.viz.graph(leaf([1.0, 2.0]) * 2).write(f"nope/dir/x{suffix}")
+    assert main(["graph", "xor", "-o", f"nope/dir/x{suffix}"]) != 0
+    told = capsys.readouterr().err
+    assert "the folder 'nope/dir' does not exist" in told and "tmp" not in told
+
+
+def test_the_legend_has_only_what_is_drawn():
+    pytest.importorskip("pygraphviz")
+
+    class Curve(mg.nn.Module):
+        def forward(self, x):
+            return (x + 1).tanh() + 1
+
+    model = mg.nn.Sequential(Curve(), Curve())
+    closed, opened = [mg.viz.graph(model, leaf([1.0, 2.0]), depth=depth).scene.svg() for depth in (1, 2)]
+    assert ">opens</text>" in closed and "kept for the gradient" not in closed
+    assert ">opens</text>" not in opened and "kept for the gradient" in opened
 
 
 def test_minigrad_graph_refuses_an_unknown_suffix(tmp_path, capsys):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad.engine.errors import GradientError, NonFiniteError, ShapeError
+from minigrad.engine.errors import ArgumentError, GradientError, NonFiniteError, ShapeError
 
 
 def leaf(values):
@@ -37,7 +37,10 @@ def test_shapes_that_do_not_fit_are_drawn_with_the_op_that_got_them(tmp_path, ca
 def test_a_mistake_inside_a_model_is_drawn_inside_the_module(tmp_path):
     model = mg.nn.Sequential(mg.nn.Linear(3, 4), mg.nn.Linear(5, 2))
     path = tmp_path / "error.json"
-    with pytest.raises(ShapeError), mg.viz.on_error(path):
+    with (
+        pytest.raises(ShapeError, match="make the input's last axis 5, or the layer for 4 inputs"),
+        mg.viz.on_error(path),
+    ):
         model(mg.tensor(np.ones((2, 3), "float32")))
     data, box = failed(path)
     assert data["groups"][box["group"]]["title"] == "Linear" and data["groups"][box["group"]]["name"] == "1"
@@ -120,10 +123,37 @@ def test_every_format_and_a_file_that_cannot_be_written(tmp_path, capsys):
             fail()
         assert path.stat().st_size > 0
     assert "error-fill" in (tmp_path / "error.svg").read_text()
-    with pytest.raises(ShapeError), mg.viz.on_error(tmp_path / "no" / "such" / "folder" / "error.gif"):
+    (tmp_path / "taken.svg").mkdir()
+    with pytest.raises(ShapeError), mg.viz.on_error(tmp_path / "taken.svg"):
         fail()
     told = capsys.readouterr().err
     assert "could not be written" in told and "failed" in told and "(2, 3) float64" in told
+
+
+def test_a_path_that_cannot_be_written_is_told_at_once(tmp_path):
+    for path, said in (
+        (tmp_path / "error.gif", "cannot be written like this"),
+        (tmp_path / "no" / "e.svg", "no' does not"),
+    ):
+        with pytest.raises(ArgumentError, match=said), mg.viz.on_error(path):
+            pytest.fail("the block was entered")
+
+
+def test_where_it_failed_and_what_was_said_is_in_the_picture(tmp_path):
+    path = tmp_path / "error.json"
+    with pytest.raises(ShapeError), mg.viz.on_error(path):
+        x = leaf(np.ones((2, 3)))
+        x @ x
+    data, box = failed(path)
+    here = test_where_it_failed_and_what_was_said_is_in_the_picture.__code__
+    number = here.co_firstlineno + 4
+    assert box["line"] == f"{__file__}:{number}" and data["note"].startswith(f"test_viz_on_error.py:{number}: matmul")
+
+
+def test_an_error_before_any_op_says_that_there_is_no_graph(tmp_path, capsys):
+    with pytest.raises(ZeroDivisionError), mg.viz.on_error(tmp_path / "error.svg"):
+        _nothing_here()
+    assert "no graph to draw" in capsys.readouterr().err and not (tmp_path / "error.svg").exists()
 
 
 def test_an_error_without_tensors_and_a_block_without_an_error_draw_nothing(tmp_path):

@@ -233,6 +233,27 @@ def test_few_or_equal_vectors_are_drawn_all_the_same(vectors: np.ndarray) -> Non
     assert "svg" in tags(scene) and inside(scene)
 
 
+def test_equal_vectors_are_said_to_be_so() -> None:
+    assert "all vectors are equal" in texts(embedding_map(np.full((3, 4), 0.1), "abc"))
+    assert "all vectors are equal" not in texts(embedding_map(normal(3, 4), "abc"))
+
+
+def test_only_what_is_there_can_be_marked() -> None:
+    with pytest.raises(ArgumentError, match=r"no 'dog' to mark(.|\n)*did you mean 'dogs'"):
+        embedding_map(normal(3, 4), ["cats", "dogs", "you"], mark=["cats", "dog"])
+    with pytest.raises(ArgumentError) as refused:
+        embedding_map(normal(500, 4), [f"name{i}" for i in range(500)], mark=["?"])
+    assert len(str(refused.value)) < 400
+
+
+def test_names_keep_away_from_the_frame() -> None:
+    scene = embedding_map(normal(300, 5), [f"name{i}" for i in range(300)])
+    frame = next(shape for shape in scene.shapes if isinstance(shape, Rect))
+    for name in [shape for shape in scene.shapes if isinstance(shape, Text) and shape.text.startswith("name")]:
+        assert frame.x + 3 < name.x < frame.x + frame.width - text_width(name.text, name.size) - 3
+        assert frame.y + name.size < name.y < frame.y + frame.height - 3
+
+
 def test_vectors_that_are_not_finite_are_left_out_and_counted() -> None:
     vectors = normal(10, 4)
     vectors[3, 1], vectors[7, 0] = np.nan, np.inf

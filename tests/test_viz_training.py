@@ -19,6 +19,7 @@ from small_zoo import SPEC, Point, installed
 import minigrad as mg
 from minigrad import zoo
 from minigrad.cli import main
+from minigrad.engine.errors import ArgumentError
 from minigrad.train import Run, RunError
 from minigrad.train.frames import MOST, Frames
 from minigrad.train.run import files_of_steps
@@ -26,7 +27,7 @@ from minigrad.viz.axes import Scale, decades, labels, round_ticks, span
 from minigrad.viz.curves import HEIGHT, Best, curves
 from minigrad.viz.metrics import read_metrics
 from minigrad.viz.plane import decision_surface, directions, fit
-from minigrad.viz.report import report
+from minigrad.viz.report import About, report
 from minigrad.viz.scene import Ellipse, Image, Line, Scene, Text
 from minigrad.zoo.reporting import report as zoo_report
 
@@ -297,6 +298,10 @@ def test_the_command_writes_a_report_and_says_where(run, tmp_path, capsys):
     assert (tmp_path / "page.html").read_bytes() == (run / "report.html").read_bytes()
     assert main(["report", str(run), "-o", str(tmp_path / "none" / "page.html")]) == 1
     assert f"the folder {str(tmp_path / 'none')!r} does not exist" in capsys.readouterr().err
+    assert main(["report", str(run), "-o", str(tmp_path / "page.pdf")]) == 2
+    assert "is no page: end its name in .html" in capsys.readouterr().err and not (tmp_path / "page.pdf").exists()
+    with pytest.raises(ArgumentError, match="is no page"):
+        report(run, tmp_path / "page.pdf")
     assert main(["train", "xor", "--max-steps", "1", "--no-report", "--out", str(tmp_path / "quiet")]) == 0
     assert not (tmp_path / "quiet" / "report.html").exists()
 
@@ -462,6 +467,33 @@ def test_a_run_that_is_not_there_is_told(tmp_path):
         read_metrics(tmp_path / "nowhere")
 
 
+@pytest.mark.parametrize("command", ["report", "plot"])
+def test_a_directory_that_is_no_run_is_told_and_left_as_it_is(command, tmp_path, capsys):
+    (tmp_path / "notes.txt").write_text("something else")
+    assert main([command, str(tmp_path)]) == 1
+    assert f"{str(tmp_path)!r} is no run" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_curves_are_painted_light_or_dark(run, tmp_path):
+    image = pytest.importorskip("matplotlib.image", reason="needs matplotlib: pip install 'minigrad[viz]'")
+    for name, options in (("light", []), ("dark", ["--dark"])):
+        assert main(["plot", str(run), "-o", str(tmp_path / f"{name}.png"), *options]) == 0
+    light, dark = (image.imread(tmp_path / f"{name}.png")[..., :3].mean() for name in ("light", "dark"))
+    assert light > 0.8 and dark < 0.3
+
+
+@pytest.mark.parametrize("height", [1500, 2600])
+def test_the_graph_is_seen_as_a_whole_unless_it_is_very_tall(run, tmp_path, open_page, height):
+    graph = Scene(300, height, [Text(10, height - 10, "loss")]).svg(standalone=False)
+    page = open_page(report(run, tmp_path / "page.html", About(graph=graph)))
+    pane, drawn = page.locator("#graph .scroll").bounding_box(), page.locator("#graph svg").bounding_box()
+    assert pane["height"] == 1600 if height > 1600 else pane["height"] > drawn["height"] == height
+    sides = drawn["x"] - pane["x"], pane["x"] + pane["width"] - drawn["x"] - drawn["width"]
+    assert abs(sides[0] - sides[1]) < 20  # in the middle, but for a scroll bar
+    assert page.locator("#graph code").inner_text() == "minigrad graph DIR -o graph.html"
+
+
 def test_a_report_needs_no_graphviz_and_says_what_would_bring_the_graph(run, tmp_path):
     code = (
         "import sys; sys.modules['pygraphviz'] = None; from minigrad.zoo.reporting import report; report(*sys.argv[1:])"
@@ -472,7 +504,7 @@ def test_a_report_needs_no_graphviz_and_says_what_would_bring_the_graph(run, tmp
 
 
 def test_the_same_run_gives_the_same_page(run, tmp_path):
-    assert zoo_report(run, tmp_path / "a").read_bytes() == zoo_report(run, tmp_path / "b").read_bytes()
+    assert zoo_report(run, tmp_path / "a.html").read_bytes() == zoo_report(run, tmp_path / "b.html").read_bytes()
 
 
 @pytest.mark.parametrize("name", ["xor", "regression", "superposition", "superposition:pentagon", "word2vec:small"])

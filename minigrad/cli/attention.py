@@ -11,6 +11,9 @@ from .telling import plain
 __all__ = ["ATTENTION"]
 
 
+OWN = "of any model of your own, mg.viz.attention(model, x, tokens=…) shows it: docs/seeing.md"
+
+
 def _arguments(parser: Parser) -> None:
     parser.add_argument(
         "run_directory", metavar="DIR", help="a run's directory, a checkpoint file, or an exported folder"
@@ -22,7 +25,9 @@ def _arguments(parser: Parser) -> None:
     )  # fmt: skip
     parser.add_argument("--layer", metavar="N", help="the layer to show first, by number or path (default: all)")
     parser.add_argument("--head", type=whole_number, metavar="N", help="the head to show first")
+    parser.add_argument("--dark", action="store_true", help="a dark .png or .pdf")
     flag_threads(parser)
+    parser.epilog = f"{parser.epilog}\n\nDIR is of a model whose plugin has `attend`;\n{OWN}"
 
 
 def _attention(options: Namespace) -> int:
@@ -37,17 +42,17 @@ def _attention(options: Namespace) -> int:
     if loaded.spec.attend is None:
         able = models_with_attention()
         which = f"models that do: {', '.join(able)}" if able else "no installed model does"
-        raise Usage(f"{loaded.spec.name} shows no attention; {which}")
+        raise Usage(f"{loaded.spec.name} shows no attention; {which}; {OWN}")
     seen = attention_of(loaded, options.text)
     layer = options.layer
     number = int(layer) if layer is not None and layer.isascii() and layer.isdigit() else layer
-    print(plain(f"wrote {seen.write(options.output, number, options.head)}: {seen.told}"))
+    print(plain(f"wrote {seen.write(options.output, number, options.head, options.dark)}: {seen.told}"))
     return 0
 
 
 ATTENTION = Command(
     "see what a trained model attends to",
-    "minigrad attention runs/gpt 'You are welcome' -o attention.html",
+    "minigrad attention runs/mine 'You are welcome' -o attention.html",
     _arguments,
     _attention,
 )

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import os
 from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..engine.errors import ArgumentError
+from ..saving import check_folder
 from .parsing import Command, Parser, Usage
 from .telling import plain
 
@@ -48,6 +47,7 @@ def _arguments(parser: Parser) -> None:
     parser.add_argument("run_directory", metavar="DIR", help="the directory of a run")
     parser.add_argument("-o", "--output", metavar="FILE", help="a picture to write, .svg, .png or .pdf (default: text)")
     parser.add_argument("--log", action="store_true", help="powers of ten, in a picture, where values differ much")
+    parser.add_argument("--dark", action="store_true", help="a dark .png or .pdf")
 
 
 def _plot(options: Namespace) -> int:
@@ -57,13 +57,13 @@ def _plot(options: Namespace) -> int:
     output = None if options.output is None else Path(options.output)
     if output is not None and output.suffix.lower() not in PICTURES:
         raise Usage(f"{options.output!r} is no picture: end its name in {', '.join(PICTURES[:-1])} or {PICTURES[-1]}")
-    if output is not None and not output.absolute().parent.is_dir():
-        raise ArgumentError(f"the folder {os.fspath(output.parent)!r} does not exist", fix="make it first")
+    if output is not None:
+        check_folder(output)
     found = read_metrics(options.run_directory)
     if output is None:
         print(plain("\n\n".join(text_panel(group) for group in panels_of(found).values())))
         return 0
-    curves(options.run_directory, log=options.log).write(output)
+    curves(options.run_directory, log=options.log).write(output, options.dark)
     print(plain(f"wrote {output}"))
     return 0
 

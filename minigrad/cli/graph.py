@@ -36,12 +36,15 @@ def _arguments(parser: Parser) -> None:
 
 
 def _graph(options: Namespace) -> int:
+    from ..saving import check_folder
     from ..viz.graph import SUFFIXES
     from ..zoo.drawing import graph_of
 
     output = Path(options.output) if options.output else None
     if output is not None and output.suffix.lower() not in SUFFIXES:
         raise Usage(f"{options.output!r}: end its name in one of {' '.join(SUFFIXES)}")
+    if output is not None:
+        check_folder(output)
     spec, config, model = _chosen(options)
     look = {"depth": options.depth, "direction": options.direction, "color": options.color, "fused": options.fused}
     graph = graph_of(spec, config, model, **look)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from pathlib import Path
 
-from .parsing import Command, Parser
+from .parsing import Command, Parser, Usage
 from .telling import plain
 
 __all__ = ["REPORT"]
@@ -12,13 +13,15 @@ __all__ = ["REPORT"]
 
 def _arguments(parser: Parser) -> None:
     parser.add_argument("run_directory", metavar="DIR", help="the directory of a run")
-    parser.add_argument("-o", "--output", metavar="FILE", help="the page to write (default: report.html in DIR)")
+    parser.add_argument("-o", "--output", metavar="FILE", help="the page to write, .html (default: report.html in DIR)")
     parser.add_argument("--open", action="store_true", help="open it in a browser")
 
 
 def _report(options: Namespace) -> int:
     from ..zoo.reporting import report
 
+    if options.output is not None and Path(options.output).suffix.lower() != ".html":
+        raise Usage(f"{options.output!r} is no page: end its name in .html")
     page = report(options.run_directory, options.output)
     print(plain(f"wrote {page}"))
     if options.open:

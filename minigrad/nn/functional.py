@@ -118,10 +118,10 @@ def _check_linear(input: Tensor, weight: Tensor, bias: Tensor | None) -> None:
     inner, outer = input.shape, weight.shape
     if len(outer) not in (1, 2) or not inner or inner[-1] != outer[-1]:
         fix = (
-            "the weight's layout is (out, in): transpose it"
-            if weight.ndim == 2 and input.ndim and input.shape[-1] == weight.shape[0]
-            else None
+            f"make the input's last axis {outer[-1]}, or the layer for {inner[-1]} inputs" if inner and outer else None
         )
+        if weight.ndim == 2 and inner and inner[-1] == outer[0]:
+            fix = f"{fix}; a weight of (in, out) must be transposed"
         got = f"{input.shape} and {weight.shape}"
         raise ShapeError("linear: input and weight do not fit", "input (…, in) and weight (out, in)", got, fix)
     if bias is not None and bias.shape != outer[:-1]:

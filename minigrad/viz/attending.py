@@ -12,16 +12,16 @@ import numpy as np
 
 from ..engine.errors import ArgumentError, IndexingError, ShapeError, nearest
 from ..nn.module import Module
-from ..saving import write_atomically
-from .heads import STAGES, Heads, as_numpy, named, thumbnails, watched
-from .heatmap import colored, heatmap, wide
-from .scene import Image, Rect, Scene, Text, clean
+from ..saving import check_folder, write_atomically
+from .heads import STAGES, Heads, as_numpy, named, numbers_below, watched
+from .heatmap import heatmap
+from .overview import RELATIVE, overview
+from .scene import Scene
 
 __all__ = ["FORMS", "Attention", "attention"]
 
 FORMS = (".html", ".svg", ".png", ".pdf", ".json")
 FULL = 64  # tokens; with more, colours are relative to the largest weight of a row
-TILE = 56.0  # points of a thumbnail
 MOST_CELLS = 2**22  # whose numbers are listed
 
 
@@ -113,13 +113,13 @@ class Attention:
             return self.layers[which]
         fix = nearest(which, paths) if isinstance(which, str) else "a path does as well: " + ", ".join(paths[:8])
         raise IndexingError(
-            f"Attention: there is no layer {which!r}", f"0 to {len(paths) - 1}, or a path", repr(which), fix
+            f"Attention: there is no layer {which!r}", f"{numbers_below(len(paths))}, or a path", repr(which), fix
         )
 
     def _with_head(self, layer: int | str, head: int) -> Heads:
         heads = self.layer(layer)
         if not 0 <= head < heads.count:
-            raise IndexingError(f"Attention: {heads.path} has no head {head}", f"0 to {heads.count - 1}", head)
+            raise IndexingError(f"Attention: {heads.path} has no head {head}", numbers_below(heads.count), head)
         return heads
 
     def scene(self, layer: int | str = 0, head: int = 0, stage: str = "softmax") -> Scene:
@@ -132,27 +132,17 @@ class Attention:
             )
         columns = [str(c) for c in range(stages[stage].shape[1])] if stage == "output" else heads.columns
         by_row = stage == "softmax" and max(len(heads.rows), len(columns)) > FULL
-        note = f"{stage}: {STAGES[stage]}" + (", each row relative to its largest weight" if by_row else "")
+        hidden = ~heads.allowed(head) if stage == "softmax" else None
+        barred = hidden is not None and bool(hidden.any())
+        note = f"{stage}: {STAGES[stage]}" + ", grey where it may not look" * barred + f", {RELATIVE}" * by_row
         return heatmap(
             stages[stage], heads.rows, columns, title=f"{heads.path} ({heads.kind}), head {head}", note=note,
-            signed=stage != "softmax", by_row=by_row,
+            signed=stage != "softmax", by_row=by_row, hidden=hidden,
         )  # fmt: skip
 
     def overview(self) -> Scene:
         """All heads, small: a row for each layer, and each row of weights relative to its largest."""
-        names = [f"{number} {clean(layer.path, 36)} ({layer.kind})" for number, layer in enumerate(self.layers)]
-        left = 20 + max([wide(name, 10) for name in names], default=0)
-        across = max([layer.count for layer in self.layers], default=0)
-        shapes: list[Any] = [Text(12, 22, clean(self.title, 60), 13, bold=True)]
-        shapes += [Text(left + (j + 0.5) * (TILE + 6) - 3, 44, str(j), 10, "faint", "middle") for j in range(across)]
-        for i, layer in enumerate(self.layers):
-            y = 50 + i * (TILE + 6)
-            shapes.append(Text(12, y + TILE / 2 + 4, names[i], 10))
-            for j, small in enumerate(thumbnails(layer)):
-                x = left + j * (TILE + 6)
-                shapes += [Image(x, y, TILE, TILE, colored(small)), Rect(x, y, TILE, TILE, None, "line")]
-        width = max(left + across * (TILE + 6) + 8, 24 + wide(clean(self.title, 60), 13.5))
-        return Scene(width, 58 + len(self.layers) * (TILE + 6), shapes, self.title)
+        return overview(self.layers, self.title)
 
     def alignment(self, layer: int | str | None = None) -> Scene:
         """Which source tokens each target token looked at: the mean over the heads of a cross-attention, the last unless given."""
@@ -206,6 +196,7 @@ class Attention:
             raise ArgumentError(
                 f"{os.fspath(path)!r} is no picture", ", ".join(FORMS), target.suffix, nearest(suffix, FORMS)
             )
+        check_folder(target)
         if suffix == ".html":
             write_atomically(target, self.html(layer or 0, head or 0).encode())
         elif suffix == ".json":
@@ -260,7 +251,7 @@ def _logits(given: Any, is_result: bool, row: int, names: tuple[str, ...]) -> np
     """Logits as (P, V), of the row if they are the model's result, which need not be logits at all."""
     if not names:
         return None
-    if is_result and not (hasattr(given, "numpy") and given.ndim >= 2 and given.shape[-1] == len(names)):
+    if is_result and not (hasattr(given, "numpy") and given.ndim >= 2):
         return None
     array = as_numpy(given).astype(float)
     array = array[row] if is_result or array.ndim == 3 else array

@@ -24,7 +24,7 @@ def dot_of(view: View, look: Look, labels: bool = True) -> str:
     ]
     lines += ["  " + line for line in _frames(view, look, labels)]
     for index, port in enumerate(view.ports):
-        lines.append("  " + _box(f"p{index}", port, look, labels))
+        lines.append("  " + _box(view, f"p{index}", port, look, labels))
     for (tail, head), times in view.edges.items():
         pair = (head, tail) if look.direction == "backward" else (tail, head)
         marks = [f"label={quoted(f'×{times}')}"] if labels and times > 1 else []
@@ -40,7 +40,7 @@ def _frames(view: View, look: Look, labels: bool) -> list[str]:
     """The boxes, each in the frame it stands in. Frames may be nested deeply, so this does not recurse."""
     inside: dict[Group, list[str]] = {view.group: [], **{group: [] for group, _ in view.frames}}
     for item in view.items:
-        inside[view.owner[item]].append(_box(view.keys[id(item)], item, look, labels))
+        inside[view.owner[item]].append(_box(view, view.keys[id(item)], item, look, labels))
     for number, (group, around) in reversed(list(enumerate(view.frames))):  # the innermost come last
         title = quoted(frame_title(group)) if labels else _room(group)
         lines = [f"label={title};", "labeljust=l;", "margin=12;", *inside[group]]
@@ -56,8 +56,8 @@ def _room(group: Group) -> str:
     return f"<<TABLE {plain} {size}><TR><TD {size}></TD></TR></TABLE>>"
 
 
-def _box(key: str, thing: Any, look: Look, labels: bool) -> str:
-    width, height = size(thing, look)
+def _box(view: View, key: str, thing: Any, look: Look, labels: bool) -> str:
+    width, height = size(thing, look, view.room.get(key, 0))
     if not labels:
         return f'{key} [label="" width={width / POINTS:.3f} height={height / POINTS:.3f}];'
     shape = {"parameter": "hexagon", "input": "ellipse", "constant": "note", "output": "doubleoctagon"}

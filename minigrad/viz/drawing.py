@@ -91,7 +91,7 @@ def _edge_shape(view: View, look: Look, edge: tuple[str, str], place: Layout) ->
 
 
 def _box_shape(view: View, look: Look, key: str, thing: Any, place: Layout) -> Any:
-    (x, y), (width, height) = place.boxes[key], size(thing, look)
+    (x, y), (width, height) = place.boxes[key], size(thing, look, view.room.get(key, 0))
     left, top = x - width / 2, y - height / 2
     copies = len(getattr(thing, "copies", ()))
     if copies:
@@ -138,13 +138,17 @@ def _legend(view: View, look: Look) -> tuple[list[Any], float, float]:
         "error": "failed",
     }
     present = {kind_of(thing) for _, thing in view.things()}
+    painted = {kind_of(thing) for _, thing in view.things() if _fill(view, look, thing)}
     shapes: list[Any] = []
     x = 0.0
     for kind, word in words.items():
         if kind in present:
-            shapes += [*_outline(kind, x, 0, 22, 14, None, 0), Text(x + 28, 11, word, 10, "faint")]
+            shapes += [
+                *_outline(kind, x, 0, 22, 14, "paper" if kind in painted else None, 0),
+                Text(x + 28, 11, word, 10, "faint"),
+            ]
             x += 28 + text_width(word, 10) + 16
-    if any(box.is_kept for box in view.shown):
+    if any(isinstance(thing, Box) and thing.is_kept for _, thing in view.things()):
         shapes += [_kept_mark(x + 5, 7), Text(x + 16, 11, "kept for the gradient", 10, "faint")]
         x += 16 + text_width("kept for the gradient", 10) + 16
     if look.color is not None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.errors import ArgumentError, ShapeError
+from ..engine.errors import ArgumentError, ShapeError, nearest
 from .colors import SERIES
 from .heads import as_numpy
 from .heatmap import heatmap, token_text, wide
@@ -17,6 +17,7 @@ __all__ = ["embedding_map", "positional_map", "principal_components"]
 
 WIDTH, HEIGHT, EDGE = 640.0, 440.0, 24.0  # points, of the field and around it
 TOP = 36.0  # of the field, below the title
+MARGIN = 4.0  # between a name and the frame: fonts are not all equally wide
 MOST_DOTS = 20_000
 FEW = 300  # dots that may be large
 BLOCK = 512  # vectors whose neighbours are looked for at once
@@ -70,18 +71,25 @@ def embedding_map(
         raise ShapeError("embedding_map: there is not one vector for each name", f"({len(names)}, d)", array.shape)
     if not 0 <= neighbours < max(len(array), 1):
         raise ArgumentError("embedding_map: there are not so many neighbours", f"0 to {len(array) - 1}", neighbours)
+    words = [str(name) for name in names]
+    for name in map(str, mark):
+        if name not in words:
+            fix = clean(nearest(name, words), 200)
+            raise ArgumentError(f"embedding_map: there is no {clean(name, 40)!r} to mark", fix=fix)
     whole = np.flatnonzero(np.isfinite(array).all(axis=1))
     shown = whole[:MOST_DOTS]
     points, shares = principal_components(array[shown])
-    places, own = _places(points), [str(names[index]) for index in shown]
+    places, own = _places(points), [words[index] for index in shown]
     special = [name in set(map(str, mark)) for name in own]
     legend, below = _legend(list(kinds or {}), TOP + HEIGHT + 20)
     notes = [f"→ first component, {shares[0]:.1%} of the variance   ↑ second component, {shares[1]:.1%}"]
+    if len(shown) > 1 and (array[shown] == array[shown[0]]).all():
+        notes = ["all vectors are equal"]
     notes += _left_out(len(array) - len(whole), len(whole) - len(shown))
     shapes = [
         Text(EDGE, 23, clean(title, 70), 13, bold=True),
         Rect(EDGE, TOP, WIDTH, HEIGHT, None, "grid"),
-        *[Line([tuple(places[a]), tuple(places[b])], "line", 0.6) for a, b in _pairs(array[shown], neighbours)],
+        *[Line([tuple(places[a]), tuple(places[b])], "line") for a, b in _pairs(array[shown], neighbours)],
         *_dots(places, own, special, _groups(kinds)),
         *_labels(places, [token_text(name, 24) for name in own], special),
         *legend,
@@ -184,7 +192,7 @@ def _labels(places: np.ndarray, texts: list[str], special: list[bool]) -> list[A
         for dx, dy in ((away, 3.5), (-away - size, 3.5), (-size / 2, -away), (-size / 2, away + 8)):
             left, top = x + dx, y + dy - 9
             box = _box(left, top, size, 11)
-            if left < EDGE or top < TOP or left + size > EDGE + WIDTH or top + 11 > TOP + HEIGHT:
+            if min(left - EDGE, EDGE + WIDTH - left - size, top - TOP, TOP + HEIGHT - top - 11) < MARGIN:
                 continue
             if not named[box].any() and (special[index] or not dotted[box].any()):
                 named[box] = True

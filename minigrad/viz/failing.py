@@ -17,7 +17,8 @@ from ..engine.graph import Node, sweep
 from ..engine.modes import Call, watching
 from ..engine.tensor import Tensor, wrap
 from ..nn.module import Module
-from .graph import Graph
+from .graph import Graph, check_target
+from .labels import short_line
 from .scene import clean
 from .tracing import Box, Input, boxes_of, is_own, names_in
 
@@ -41,6 +42,7 @@ def on_error(path: str | os.PathLike[str] = "error.html") -> Iterator[None]:
 
     The suffix says how, as in `Graph.write`; where the picture cannot be made, the text is printed instead.
     """
+    check_target(Path(path))
     with watching():
         try:
             yield
@@ -54,6 +56,7 @@ def _draw(error: Exception, path: Path) -> None:
     try:
         found = failed_graph(error)
         if found is None:
+            print("minigrad: there is no graph to draw: the error came before any op", file=sys.stderr)
             return
         try:
             found.write(path)
@@ -68,13 +71,18 @@ def _draw(error: Exception, path: Path) -> None:
 
 
 def failed_graph(error: BaseException) -> Graph | None:
-    """The graph that led to an error, from the tensors in the frames it came through; None if there are none."""
+    """The graph that led to an error, from the tensors in the frames it came through; None if no op was called."""
     frames = list(_frames(error.__traceback__))
     boxes = _on_the_way_back(frames, error) or _on_the_way_there(frames, error)
-    if not boxes:
+    if not any(box.kind == "op" for box in boxes):
         return None
+    line = _line(error.__traceback__)
+    for box in boxes:
+        if box.failed:
+            box.line = box.line or line
     graph = Graph(boxes, type(error).__name__, depth=9)
-    graph.tree.note = clean("; ".join(" ".join(line.split()) for line in str(error).split("\n")[:3]))
+    said = "; ".join(" ".join(part.split()) for part in str(error).split("\n")[:3])
+    graph.tree.note = clean(f"{short_line(line)}: {said}" if line else said)
     return graph
 
 
@@ -114,6 +122,16 @@ def _frames(traceback: TracebackType | None) -> Iterator[FrameType]:
     while traceback is not None:
         yield traceback.tb_frame
         traceback = traceback.tb_next
+
+
+def _line(traceback: TracebackType | None) -> str:
+    """Where the user's own code was when it failed."""
+    line = ""
+    while traceback is not None:
+        if not is_own(traceback.tb_frame):
+            line = f"{traceback.tb_frame.f_code.co_filename}:{traceback.tb_lineno}"
+        traceback = traceback.tb_next
+    return line
 
 
 def _entry(frames: list[FrameType]) -> int:

@@ -8,9 +8,24 @@ import stat
 from pathlib import Path
 from typing import Any
 
-__all__ = ["is_plain", "read_config", "text_of"]
+from ..train import RunError
+
+__all__ = ["check_run", "is_plain", "read_config", "text_of"]
 
 CONFIG = 1 << 20  # bytes
+PARTS = ("config.json", "metrics.csv", "timing.csv", "checkpoints", "frames", "samples")  # of which a run has one
+
+
+def check_run(run: str | os.PathLike[str]) -> None:
+    """Refuse what is no directory of a run, be it ever so damaged."""
+    folder = Path(run)
+    if not folder.is_dir():
+        what = "is no directory" if folder.exists() else "does not exist"
+        raise RunError(f"{os.fspath(run)!r} {what}", "the directory of a run", fix="check the path")
+    if not any(os.path.lexists(folder / part) for part in PARTS):
+        raise RunError(
+            f"{os.fspath(run)!r} is no run", f"a directory with {PARTS[0]} or {PARTS[1]}", fix="check the path"
+        )
 
 
 def is_plain(path: Path) -> bool:

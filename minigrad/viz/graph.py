@@ -11,23 +11,24 @@ from pathlib import Path
 from typing import Any
 
 from .. import kernels
-from ..engine.errors import ArgumentError, GradientError, MissingExtraError, nearest
+from ..engine.errors import ArgumentError, GradientError, MissingExtraError, describe, is_whole, nearest
 from ..engine.graph import Node
 from ..engine.modes import enable_grad, keeping_apart, watching
 from ..engine.tensor import Tensor
 from ..nn.module import Module
-from ..saving import write_atomically
+from ..saving import check_folder, write_atomically
+from .calling import check_inputs, check_options, input_words
 from .dot import dot_of
 from .drawing import scene_of
 from .labels import Look
 from .page import as_data
-from .replay import Step, replay
+from .replay import Step, is_freed, replay
 from .scene import Scene, clean
 from .tracing import Box, boxes_of, key_of, names_in
 from .tree import Tree
 from .view import View
 
-__all__ = ["SUFFIXES", "Graph", "graph", "watched"]
+__all__ = ["SUFFIXES", "Graph", "check_target", "graph", "watched"]
 
 SUFFIXES = (".svg", ".png", ".pdf", ".dot", ".json", ".html", ".txt")
 
@@ -55,38 +56,60 @@ def graph(
     >>> x, w = mg.tensor(3.0), mg.tensor(2.0, requires_grad=True)
     >>> print(mg.viz.graph(w * x + 1))
     w                 input     float32  2  ∇ 3
-    x                 constant  float32  3
+    x                 input     float32  3
     multiply          op        float32  6  ∇ 1  <- w, x
-    add               output    float32  7  ∇ 1  <- multiply, b = ?
+    add               output    float32  7  ∇ 1  <- multiply, + ?
     to see every number, compute it inside `with mg.debug():`
     """
+    look = Look(direction, color)
+    if not is_whole(depth) or depth < 1:
+        raise ArgumentError("graph: depth counts levels of modules", "a whole number from 1 on", repr(depth))
     known = names_in(sys._getframe(1))
     given: list[Tensor] = []
     apart: list[Node] = []
     if isinstance(what, Tensor):
+        check_options(what, options)
         if inputs or options:
             raise ArgumentError("graph: a tensor takes no inputs", "graph(tensor), or graph(model, input)")
         roots, title = [what], known.get(id(what.node), ("graph", what))[0]
     elif callable(what):
+        check_options(what, options)
+        check_inputs(what, inputs, options)
         arguments = [x if isinstance(x, Tensor) else _as_tensor(x) for x in inputs]
-        given = [x for x in arguments if isinstance(x, Tensor)]
         roots, apart = watched(lambda: what(*arguments, **options), fused)
+        if _is_nothing(roots, apart):  # what computes a gradient records nothing, unless its input needs one itself
+            arguments = [_needing_gradient(x) for x in arguments]
+            roots, apart = watched(lambda: what(*arguments, **options), fused)
+        given = [x for x in arguments if isinstance(x, Tensor)]
         title = type(what).__name__ if isinstance(what, Module) else getattr(what, "__name__", "graph")
-        known = _names_of_call(what, given) | known
+        known = _names_of_call(what, arguments) | known
     else:
         raise ArgumentError("graph: this has no graph", "a Tensor, or a model and its inputs", type(what).__name__)
-    if all(root.node is None for root in roots) and not apart:
+    if _is_nothing(roots, apart):
         raise GradientError(
             "graph: nothing was recorded",
-            fix="give it a tensor that was made from one with requires_grad=True, outside of no_grad()",
+            "a tensor made from one with requires_grad=True, outside of no_grad()",
+            ", ".join(describe(root) for root in roots) + " without a graph",
+            "record it, or watch a call: graph(f, x)",
         )
     boxes = boxes_of(roots, known, [t.data for t in given if t.node is None], apart)
-    return Graph(boxes, name or title, depth, Look(direction, color), seed)
+    return Graph(boxes, name or title, depth, look, seed)
 
 
-def _names_of_call(what: Any, given: Sequence[Tensor]) -> dict[int, tuple[str, Tensor]]:
-    """The names of a model's parameters, and of what it was called with."""
-    names = {key_of(t): (f"input {i}" if len(given) > 1 else "input", t) for i, t in enumerate(given)}
+def _is_nothing(roots: Sequence[Tensor], apart: Sequence[Node]) -> bool:
+    return not apart and all(root.node is None for root in roots)
+
+
+def _needing_gradient(value: Any) -> Any:
+    if not isinstance(value, Tensor) or value.node is not None or value.dtype.kind != "f":
+        return value
+    return value.detach().requires_grad_()
+
+
+def _names_of_call(what: Any, arguments: Sequence[Any]) -> dict[int, tuple[str, Tensor]]:
+    """The names of a model's parameters, and of what it was called with: what the function calls it."""
+    words = input_words(what, len(arguments))
+    names = {key_of(t): (word, t) for word, t in zip(words, arguments) if isinstance(t, Tensor)}
     if isinstance(what, Module):
         names |= {key_of(parameter): (path, parameter) for path, parameter in what.named_parameters()}
     return names
@@ -121,6 +144,19 @@ def _tensors(value: Any) -> Any:
             yield from _tensors(part)
 
 
+def check_target(path: Path) -> None:
+    """Refuse what a graph cannot be written to, before anything is drawn."""
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise ArgumentError(
+            f"{os.fspath(path)!r}: a graph cannot be written like this",
+            " ".join(SUFFIXES),
+            suffix or "no suffix",
+            nearest(suffix, SUFFIXES) if suffix else None,
+        )
+    check_folder(path)
+
+
 class Graph:
     """A graph that shows itself in a notebook, prints as text, and writes itself as .svg .png .pdf .dot .json .html .txt."""
 
@@ -128,7 +164,8 @@ class Graph:
         self, boxes: list[Box], name: str = "graph", depth: int = 1, look: Look | None = None, seed: Any = None
     ):
         self.boxes, self.name, self.depth, self.look = boxes, clean(name), depth, look or Look()
-        self.steps: list[Step] = replay(boxes, seed)
+        self.is_freed = any(is_freed(box) for box in boxes)
+        self.steps: list[Step] = [] if self.is_freed else replay(boxes, seed)
         self.tree = Tree(boxes, self.name)
 
     def __repr__(self) -> str:
@@ -148,6 +185,8 @@ class Graph:
     @property
     def hint(self) -> str:
         """How to see what is not known, where nobody watched."""
+        if self.is_freed:
+            return "backward() has freed this graph: draw it before, or watch a call with graph(f, x)"
         gone = any(box.value is None and not box.has_parts and box.dtype for box in self.boxes)
         gone |= any(entry.text == "?" for box in self.boxes for entry in box.inputs)
         is_watched = all(box.line for box in self.boxes if box.op not in ("", "output") and box.dtype)
@@ -189,6 +228,7 @@ class Graph:
         """Write the graph; the suffix of the path says how. `dark` is for .png and .pdf: the others are both."""
         target = Path(path)
         suffix = target.suffix.lower()
+        check_target(target)
         if suffix in (".svg", ".png", ".pdf"):
             return self.scene.write(target, dark)
         writers = {
@@ -197,12 +237,5 @@ class Graph:
             ".html": self.html,
             ".txt": lambda: self.text() + "\n",
         }
-        if suffix not in writers:
-            raise ArgumentError(
-                f"{os.fspath(path)!r}: a graph cannot be written like this",
-                " ".join(SUFFIXES),
-                suffix,
-                nearest(suffix, SUFFIXES),
-            )
         write_atomically(target, writers[suffix]().encode())
         return target

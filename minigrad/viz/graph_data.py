@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .labels import cost, setting
-from .numbers import FEW, SOME, array_text, statistics
+from .labels import cost, input_word, setting, written
+from .numbers import FEW, SOME, array_text, number, statistics
 from .replay import Contribution, Step
 from .scene import clean
 from .tracing import Box
@@ -54,9 +54,9 @@ def _box_data(box: Box, homes: dict[int, Group], with_times: bool) -> dict[str, 
         "dtype": box.dtype,
         "group": homes[id(box)].id,
         "inputs": [
-            {"name": clean(entry.name), "from": entry.source.id}
+            {"name": clean(entry.name), "from": entry.source.id, "word": clean(input_word(box, entry.name))}
             if entry.source
-            else {"name": clean(entry.name), "text": clean(entry.text)}
+            else {"name": clean(entry.name), "text": clean(entry.text), "written": clean(written(box, entry))}
             for entry in box.inputs
         ],
         "settings": {clean(name): clean(setting(value)) for name, value in box.attrs.items()},
@@ -105,12 +105,13 @@ def array_data(array: Any) -> dict[str, Any] | None:
 
 def _step_data(step: Step) -> dict[str, Any]:
     upstream = None if step.upstream is None else array_text(np.asarray(step.upstream))
-    return {"box": step.box.id, "upstream": upstream, "parts": [_part_data(part) for part in step.contributions]}
+    return {"box": step.box.id, "upstream": upstream, "parts": [_part_data(step, part) for part in step.contributions]}
 
 
-def _part_data(part: Contribution) -> dict[str, Any]:
+def _part_data(step: Step, part: Contribution) -> dict[str, Any]:
     data: dict[str, Any] = {
         "input": part.input,
+        "word": clean(input_word(step.box, part.input)),
         "to": part.target.id,
         "part": array_text(part.part),
         "formula": part.formula,
@@ -124,4 +125,20 @@ def _part_data(part: Contribution) -> dict[str, Any]:
             "before": array_text(np.asarray(part.before)),
             "total": array_text(np.asarray(part.before + part.part)),
         }
+        if part.part.size > SOME:
+            data["sum_at"] = _at_largest(part.before + part.part, before=part.before, part=part.part)
+    if part.raw.size > SOME:
+        data["large"] = True
+    if part.local is not None and part.raw.size > SOME:
+        upstream = np.broadcast_to(step.upstream, part.raw.shape)
+        local = np.broadcast_to(part.local, part.raw.shape)
+        data["product_at"] = _at_largest(part.raw, upstream=upstream, local=local)
     return data
+
+
+def _at_largest(result: np.ndarray, **terms: np.ndarray) -> dict[str, str]:
+    """One element of a large array, the largest in size, with the numbers that it was made from."""
+    finite = np.where(np.isfinite(result), np.abs(result), -1)
+    index = np.unravel_index(int(np.argmax(finite)), result.shape)
+    place = "[" + ", ".join(str(int(i)) for i in index) + "]"
+    return {"index": place, "result": number(result[index])} | {k: number(v[index]) for k, v in terms.items()}

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from .drawing import scene_of
 from .graph_data import data_of
-from .labels import Look, rows, thumbs
+from .labels import Look, kind_of, rows, size, thumbs
+from .numbers import SOME
 from .page import page
 from .scene import png
 from .tracing import Box
@@ -25,20 +26,27 @@ if TYPE_CHECKING:
 __all__ = ["page_of"]
 
 LOOK = Look("both")
+MANY = 4096  # numbers of an array that can be looked at one by one
+PRICED = 106.0  # the width of a box in which a cost can be written, in points
+HELD = 200_000  # numbers that a page holds
 
 
 def page_of(graph: Graph) -> str:
     """One HTML file."""
     views, pictures, places = [], [], {}
     for group in graph.tree.groups():
-        twins = _twins(graph.tree, group)
-        picture = scene_of(View(graph.tree, group), LOOK, group.name).svg(standalone=False)
+        shown = [View(graph.tree, twin) for twin in _twins(graph.tree, group)]
+        for view in shown:
+            for key, thing in view.things():
+                priced = PRICED if isinstance(thing, Group) or kind_of(thing) == "op" else 0
+                shown[0].room[key] = max(shown[0].room.get(key, priced), size(thing, LOOK)[0])
+        picture = scene_of(shown[0], LOOK, group.name).svg(standalone=False)
         pictures.append(f'<div class="view" id="view-{group.id}" hidden>{picture}</div>')
         instances = []
-        for number, twin in enumerate(twins):
-            view = View(graph.tree, twin)
+        for number, view in enumerate(shown):
+            twin = view.group
             things = {key: _thing_data(thing) for key, thing in view.things()}
-            instances.append({"group": twin.id, "name": _path_name(graph.tree, twin), "things": things})
+            instances.append({"group": twin.id, "name": graph.tree.path_name(twin), "things": things})
             for key, thing in view.things():
                 if isinstance(thing, Box):
                     places[thing.id] = [group.id, number, key]
@@ -47,9 +55,27 @@ def page_of(graph: Graph) -> str:
     data |= {
         "views": views,
         "places": places,
+        "numbers": _numbers(graph),
         "forward": [b.id for b in graph.boxes if b.kind == "op" and b.op != "output"],
     }
-    return page(graph.name, _body(graph, "\n".join(pictures)), data, ["graph.js"], ["graph.css"])
+    return page(graph.name, _body(graph, "\n".join(pictures)), data, ["graph_numbers.js", "graph.js"], ["graph.css"])
+
+
+def _numbers(graph: Graph) -> dict[str, dict[str, Any]]:
+    """All numbers of arrays that are large, but not too large, to be looked at in the page; not of more than it can hold."""
+    found: dict[str, dict[str, Any]] = {}
+    left = HELD
+    for box in graph.boxes:
+        for name, array in (("value", box.value), ("gradient", box.gradient)):
+            if array is not None and SOME < array.size <= min(MANY, left) and array.dtype.kind in "fiu":
+                left -= array.size
+                rows = array.reshape(-1, array.shape[-1])  # (…, C) -> (R, C)
+                found.setdefault(box.id, {})[name] = [[_short(v) for v in row] for row in rows.tolist()]
+    return found
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
 def _twins(tree: Tree, group: Group) -> list[Group]:
@@ -66,10 +92,6 @@ def _copies(item: Any) -> list[Group]:
     return item.copies or [item]
 
 
-def _path_name(tree: Tree, group: Group) -> str:
-    return ".".join(part.name for part in [*tree.path(group)[1:], group])
-
-
 def _thing_data(thing: Any) -> dict[str, Any]:
     """What stands in one box of a picture, and what it is."""
     data: dict[str, Any] = {"rows": [[row.text, row.role] for row in rows(thing, LOOK)]}
@@ -80,10 +102,12 @@ def _thing_data(thing: Any) -> dict[str, Any]:
 
 
 def _body(graph: Graph, pictures: str) -> str:
-    note = f'<p class="note">{escape(graph.view.note)}</p>' if graph.view.note else ""
+    notes = [(graph.view.note, "note"), (graph.hint, "hint faint")]
+    note = "".join(f'<p class="{name}">{escape(text)}</p>' for text, name in notes if text)
     return f"""<header><h1>{escape(graph.name)}</h1><span class="spacer"></span>
-<label>search <input id="search" type="search" placeholder="name, op or shape" autocomplete="off"></label>
-<label>colour <select id="color"><option value="">kinds</option><option>time</option><option>bytes</option><option>flops</option></select></label>
+<label>search <input id="search" type="search" placeholder="name, op, module or shape" autocomplete="off"></label>
+<label>color <select id="color"><option value="">kinds</option><option>time</option><option>bytes</option><option>flops</option></select></label>
+<span id="scale" hidden><span id="ramp"></span> <span id="most" class="mono"></span></span>
 <label>arrows <select id="direction"><option>forward</option><option>backward</option><option selected>both</option></select></label>
 <button data-switch="theme" title="light or dark">◐</button></header>
 {note}

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
-from .labels import form
+from .labels import form, short_line, written
 from .numbers import brief
 from .scene import clean
 from .tracing import Box
@@ -45,14 +44,10 @@ def text_of(graph: Graph) -> str:
 
 
 def _names(graph: Graph) -> dict[Box, str]:
-    """Each box's label; of several that share one, the later ones get a number."""
-    seen: dict[str, int] = {}
-    names = {}
-    for box in graph.boxes:
-        label = clean(box.label, 60)
-        seen[label] = seen.get(label, 0) + 1
-        names[box] = label if seen[label] == 1 else f"{label} {seen[label]}"
-    return names
+    """Each box's label; one in a copy, which is printed nowhere, says in which."""
+    tree = graph.tree
+    names = {box: clean(box.label, 60) for box in graph.boxes}
+    return names | {box: f"{clean(tree.path_name(tree.parents[box]), 60)}: {names[box]}" for box in tree.twins}
 
 
 def _columns(box: Box, names: dict[Box, str]) -> list[str]:
@@ -63,12 +58,11 @@ def _columns(box: Box, names: dict[Box, str]) -> list[str]:
         columns.append("value not kept" if box.value is None else brief(box.value))
     if box.gradient is not None:
         columns.append(f"∇ {brief(box.gradient)}")
-    sources: list[Any] = [names[e.source] if e.source else clean(f"{e.name} = {e.text}", 60) for e in box.inputs]
+    sources: list[Any] = [names[e.source] if e.source else clean(written(box, e), 60) for e in box.inputs]
     if sources:
         columns.append(f"<- {', '.join(sources)}")
     if box.error:
         columns.append(f"failed: {clean(box.error, 400)}")
     if box.line:
-        name = re.split(r"[/\\]", box.line)[-1]  # without the directory, which says little and is long
-        columns.append(f"({clean(name, 120)})")
+        columns.append(f"({clean(short_line(box.line), 120)})")
     return columns

@@ -16,7 +16,7 @@ from ..engine.errors import ArgumentError, IndexingError, ShapeError
 from ..nn.attention import AttentionCall, watch_attention
 from ..nn.module import Module
 
-__all__ = ["STAGES", "Heads", "as_numpy", "named", "thumbnails", "watched"]
+__all__ = ["STAGES", "Heads", "as_numpy", "named", "numbers_below", "thumbnails", "watched"]
 
 STAGES = {
     "scores": "q·k",
@@ -26,6 +26,15 @@ STAGES = {
     "output": "weights · V",
 }
 THUMB = 40  # cells along a thumbnail, at most
+
+
+def numbers_below(count: int) -> str:
+    """What a place may be, in words.
+
+    >>> numbers_below(1), numbers_below(4)
+    ('0', '0 to 3')
+    """
+    return "0" if count == 1 else f"0 to {count - 1}"
 
 
 def as_numpy(values: Any) -> np.ndarray:
@@ -136,7 +145,7 @@ def _heads(
     """One call, as arrays; `deciding` are the modules that look at a source, and so do not read it themselves."""
     batch, _, length, size = call.weights.shape
     if not 0 <= row < batch:
-        raise IndexingError(f"viz.attention: the batch has no row {row}", f"0 to {batch - 1}", row)
+        raise IndexingError(f"viz.attention: the batch has no row {row}", numbers_below(batch), row)
     place = path or "attention"
     if _is_cross(path, call, tokens, keys):
         kind, rows, columns = "cross", named(place, tokens, length), named(f"the source of {place}", keys, size)

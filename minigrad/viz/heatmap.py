@@ -13,13 +13,13 @@ from ..engine.errors import ShapeError
 from .colors import diverging, sequential
 from .scene import MONO_WIDTH, Image, Rect, Scene, Text, clean
 
-__all__ = ["brief", "heatmap", "token_text", "wide"]
+__all__ = ["brief", "colored", "heatmap", "legend", "token_text", "wide"]
 
 LARGEST, SMALLEST, SIDE = 40.0, 1.5, 620.0  # points: of a cell, and of the longer side of a matrix between them
 ROOM = 30.0  # a cell so large has room for its number
 SPACE = 12.0  # that a name needs beside the next
 LONGEST = 18  # letters of a name
-FORBIDDEN = (226, 229, 233)  # where a score is -inf
+FORBIDDEN = (212, 216, 221)  # where a query may not look
 DARK_INK, LIGHT_INK = "#1c2530", "#ffffff"
 
 
@@ -62,11 +62,13 @@ def heatmap(
     most: float | None = None,
     by_row: bool = False,
     stretched: bool = False,
+    hidden: np.ndarray | None = None,
 ) -> Scene:
     """A picture of values (rows, columns): white to blue from 0 to `most`, or blue over white to orange where they are `signed`.
 
     `most` is the largest number unless given; with `by_row`, the largest of each row. Cells are square unless they are
-    `stretched`. Names that have no room are left out; NaN is grey, and -inf, which attention forbids by, light grey.
+    `stretched`. Names that have no room are left out; NaN is grey, and -inf, which attention forbids by, light grey. So
+    are cells that are `hidden`, booleans (rows, columns), which have a dash for a number.
 
     >>> heatmap([[0.9, 0.1], [0.5, 0.5]], ["a", "b"], ["c", "d"]).title
     ''
@@ -83,14 +85,16 @@ def heatmap(
     top = 16 + max([wide(name, size) for name in top_names], default=0) + 20 * bool(title) + 16 * bool(note)
     most = _largest(numbers) if most is None else most
     pixels = colored(numbers, signed, most, by_row)
+    hidden = np.zeros(numbers.shape, bool) if hidden is None else hidden
+    pixels[hidden] = FORBIDDEN
     width, height = across * len(columns), down * len(rows)
     shapes: list[Any] = [Text(12, 22, clean(title, 90), 13, bold=True)] if title else []
     shapes += [Text(12, 22 + 17 * bool(title), clean(note, 110), 10, "faint")] if note else []
     if numbers.size:
         shapes += [Image(left, top, width, height, pixels), Rect(left, top, width, height, None, "line")]
     shapes += _names(left_names, top_names, (down, across), left, top, size)
-    shapes += _numbers(numbers, pixels, (down, across), left, top) if min(down, across) >= ROOM else []
-    shapes += [] if by_row else _legend(left, top + height + 14, signed, most)
+    shapes += _numbers(numbers, hidden, pixels, (down, across), left, top) if min(down, across) >= ROOM else []
+    shapes += legend(left, top + height + 14, signed, most, "the largest of its row" if by_row else "")
     texts = [24 + wide(text, size) for text, size in ((clean(title, 90), 13.5), (clean(note, 110), 10))]
     return Scene(max(left + width + 14, left + 190, *texts), top + height + 40, shapes, title)
 
@@ -133,20 +137,23 @@ def _names(
     return down + across
 
 
-def _numbers(numbers: np.ndarray, pixels: np.ndarray, cell: tuple[float, float], left: float, top: float) -> list[Any]:
+def _numbers(
+    numbers: np.ndarray, hidden: np.ndarray, pixels: np.ndarray, cell: tuple[float, float], left: float, top: float
+) -> list[Any]:
     light = pixels @ np.array([0.299, 0.587, 0.114]) > 140
     shapes = []
     for i, j in np.ndindex(numbers.shape):
         x, y = left + (j + 0.5) * cell[1], top + (i + 0.5) * cell[0] + 3.5
         ink = DARK_INK if light[i, j] else LIGHT_INK
-        shapes.append(Text(x, y, brief(float(numbers[i, j])), min(10.0, 0.29 * min(cell)), ink, "middle"))
+        word = "–" if hidden[i, j] else brief(float(numbers[i, j]))
+        shapes.append(Text(x, y, word, min(10.0, 0.29 * min(cell)), ink, "middle"))
     return shapes
 
 
-def _legend(x: float, y: float, signed: bool, most: float) -> list[Any]:
-    """What the colours mean: a bar, and the numbers at its ends."""
+def legend(x: float, y: float, signed: bool, most: float, end: str = "") -> list[Any]:
+    """What the colours mean: a bar, and the numbers at its ends, or a word at the `end`."""
     bar = np.linspace(-most if signed else 0, most, 41)[None]
-    low, high = brief(-most if signed else 0), brief(most)
+    low, high = brief(-most if signed else 0), end or brief(most)
     start = x + wide(low, 10) + 6
     image = Image(start, y, 82, 9, colored(bar, signed, most))
     return [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 from ..engine.errors import ArgumentError, nearest
 from .numbers import brief, count, thumbnail
 from .scene import clean, text_width
-from .tracing import Box
+from .tracing import Box, Input
 from .tree import Group, Item
 from .view import Port
 
@@ -25,12 +26,15 @@ __all__ = [
     "fit",
     "form",
     "frame_title",
+    "input_word",
     "kind_of",
     "rows",
     "setting",
+    "short_line",
     "size",
     "thumbs",
     "title_width",
+    "written",
 ]
 
 SIZE, ROW, PAD = 11.0, 14.5, 9.0
@@ -39,6 +43,20 @@ LONGEST = 34  # letters in a row
 STACK = 6.0  # how far the boxes show that stand behind one with copies
 DIRECTIONS = ("forward", "backward", "both")
 COLORS = ("time", "bytes", "flops")
+ORDINALS = ("first", "second", "third", "fourth")
+SIGNS = {
+    "add": "+",
+    "subtract": "−",
+    "multiply": "×",
+    "divide": "/",
+    "power": "**",
+    "less": "<",
+    "less_equal": "≤",
+    "greater": ">",
+    "greater_equal": "≥",
+    "equal": "=",
+    "not_equal": "≠",
+}
 
 
 @dataclass(frozen=True)
@@ -57,7 +75,7 @@ class Look:
             )
         if self.color is not None and self.color not in COLORS:
             raise ArgumentError(
-                f"graph: unknown colour {self.color!r}", ", ".join(COLORS), fix=nearest(str(self.color), COLORS)
+                f"graph: unknown color {self.color!r}", ", ".join(COLORS), fix=nearest(str(self.color), COLORS)
             )
 
 
@@ -74,7 +92,8 @@ class Row:
 def rows(thing: Any, look: Look) -> list[Row]:
     """The lines of text in a box, the first one its name."""
     if isinstance(thing, Port) and thing.is_result:
-        return _box_rows(thing.box, look)
+        name, *rest = _box_rows(thing.box, look)
+        return [Row("output", "name", "ink", True), Row(name.text), *rest]
     if isinstance(thing, Port):
         word = "from" if thing.is_entry else "to"
         shown = thing.box.label if thing.is_entry else "outside"
@@ -100,23 +119,41 @@ def _group_rows(group: Group, look: Look) -> list[Row]:
 
 
 def _box_rows(box: Box, look: Look) -> list[Row]:
-    title = f"{box.name} = {box.op.strip('_')}" if box.name and box.op else box.label
+    title = f"{box.label} = {box.op.strip('_')}" if box.name and box.op else box.label
     rows = [Row(fit(title), "name", "error" if box.failed else "ink", True)]
-    given = [f"{entry.name} = {entry.text}" for entry in box.inputs if entry.source is None and entry.text]
+    given = [written(box, entry) for entry in box.inputs if entry.source is None and entry.text]
     given += [f"{name} = {setting(v)}" for name, v in box.attrs.items() if v is not None and _is_short(v)]
     if box.failed and not box.dtype:  # it has no result
-        return [*rows, *[Row(fit(line), "form", "error") for line in given]]
+        rows += [Row(fit(line), "form", "error") for line in given]
+        return [*rows, *([Row(fit(short_line(box.line)))] if box.line else [])]
     if given:
         rows.append(Row(fit(", ".join(given))))
     rows.append(Row(fit(form(box)), "form"))
     if look.direction != "backward" and not box.has_parts:
-        shown = "value not kept" if box.value is None else fit(brief(box.value))
+        shown = "value not kept" if box.value is None else fit(brief(box.value, LONGEST))
         rows.append(Row(shown, "value", "faint" if box.value is None else "ink"))
     if box.gradient is not None:
-        rows.append(Row(fit("∇ " + brief(box.gradient)), "gradient", "gradient"))
+        rows.append(Row(fit("∇ " + brief(box.gradient, LONGEST - 2)), "gradient", "gradient"))
     if box.failed:
         rows.append(Row("its backward failed", "detail", "error"))
     return [*rows, *_cost_rows(box, look)]
+
+
+def written(box: Box, entry: Input) -> str:
+    """A number that goes into an op, as one writes it: `** 2`, `1 −`; by the name of the argument where there is no sign."""
+    sign = SIGNS.get(box.op)
+    if sign is None or entry.name not in ("a", "b"):
+        return f"{entry.name} = {entry.text}"
+    return f"{sign} {entry.text}" if entry.name == "b" else f"{entry.text} {sign}"
+
+
+def input_word(box: Box, name: str) -> str:
+    """What to call an input of an op in a sentence: by its place where the op has no word for it."""
+    names = [entry.name for entry in box.inputs]
+    if not re.fullmatch(r"[ab]|[a-z]+\d+", name):
+        return f"its input {name}"
+    place = names.index(name) if name in names else 0
+    return "its input" if len(names) == 1 else f"{ORDINALS[place]} input" if place < 4 else f"input {place + 1}"
 
 
 def _cost_rows(item: Item, look: Look) -> list[Row]:
@@ -141,14 +178,14 @@ def thumbs(thing: Any, look: Look) -> list[np.ndarray]:
     return [pixels for array in arrays if array is not None and (pixels := thumbnail(array)) is not None]
 
 
-def size(thing: Any, look: Look) -> tuple[float, float]:
-    """Width and height of a box, in points."""
+def size(thing: Any, look: Look, least: float = 0) -> tuple[float, float]:
+    """Width and height of a box, in points; a page has room for the texts of copies, so it is no narrower than `least`."""
     lines, pictures = rows(thing, look), thumbs(thing, look)
     slack = {"parameter": 26, "input": 26, "module": 14, "output": 10}.get(kind_of(thing), 0)
     width = max([text_width(row.text, SIZE) * (1.03 if row.bold else 1) for row in lines]) + 2 * PAD + slack
     width = max(width, len(pictures) * (THUMB[0] + 6) + 2 * PAD)
     behind = STACK if getattr(thing, "copies", ()) else 0
-    return width + behind, len(lines) * ROW + PAD + (THUMB[1] + 6 if pictures else 0) + behind
+    return max(width + behind, least), len(lines) * ROW + PAD + (THUMB[1] + 6 if pictures else 0) + behind
 
 
 def kind_of(thing: Any) -> str:
@@ -185,16 +222,21 @@ def form(box: Box) -> str:
     return f"{shape} {box.dtype}".strip()
 
 
+def short_line(line: str) -> str:
+    """Where something was written, without the directory, which says little and is long."""
+    return re.split(r"[/\\]", line)[-1]
+
+
 def setting(value: Any) -> str:
     """An attribute as it would be written; the slices of an index as in x[1:, :3]."""
     parts = value if isinstance(value, tuple) else (value,)
     if not any(isinstance(part, slice) for part in parts):
-        return str(value)
+        return value if isinstance(value, str) else str(value).replace("-", "−")
     bounds = [(p.start, p.stop, p.step) if isinstance(p, slice) else p for p in parts]
     shown = [
-        ":".join("" if n is None else str(n) for n in (b if b[2] is not None else b[:2]))
+        ":".join("" if n is None else setting(n) for n in (b if b[2] is not None else b[:2]))
         if isinstance(b, tuple)
-        else str(b)
+        else setting(b)
         for b in bounds
     ]
     return f"[{', '.join(shown)}]"

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..train import RunError
+from .files import check_run
 
 __all__ = ["Curve", "panels_of", "read_metrics"]
 
@@ -21,9 +22,8 @@ def read_metrics(run: str | os.PathLike[str]) -> dict[str, Curve]:
 
     Cells that are empty or no numbers are left out.
     """
+    check_run(run)
     path = Path(run) / "metrics.csv"
-    if not os.path.exists(run):
-        raise RunError(f"{os.fspath(run)!r} does not exist", "the directory of a run", fix="check the path")
     try:
         with open(path, encoding="utf-8-sig", errors="replace", newline="") as file:
             rows = list(csv.reader(file))

@@ -53,14 +53,15 @@ def statistics(array: np.ndarray) -> dict[str, float]:
     return known
 
 
-def brief(array: np.ndarray) -> str:
-    """What stands in a box: the number, a few numbers, or where most of them lie."""
+def brief(array: np.ndarray, longest: int | None = None) -> str:
+    """What stands in a box: the number, a few numbers, or where most of them lie; the last numbers are left out if it is too long."""
     if array.ndim == 0:
         return number(array[()])
     if array.size == 0:
         return "empty"
     if array.size <= FEW and array.ndim <= 2:
-        return array_text(array)
+        text = array_text(array)
+        return text if longest is None or len(text) <= longest else _first_of(array, longest)
     if array.dtype.kind == "b":
         return f"{int(array.sum())} of {array.size} True"
     known = statistics(array)
@@ -70,6 +71,17 @@ def brief(array: np.ndarray) -> str:
         return f"all {number(known['least'])}"
     wrong = f" {int(known['nonfinite'])} not finite" if "nonfinite" in known else ""
     return f"{number(known['least'])} … {number(known['most'])}{wrong}"
+
+
+def _first_of(array: np.ndarray, longest: int) -> str:
+    """The first numbers, or the first rows, of a few that are too long: `[0.125, …]`."""
+    if array.ndim == 2 and len(array) == 1:
+        return f"[{_first_of(array[0], longest - 2)}]"
+    for amount in range(len(array) - 1, 0, -1):
+        text = f"{array_text(array[:amount])[:-1]}, …]"
+        if len(text) <= longest:
+            break
+    return text
 
 
 def array_text(array: np.ndarray) -> str:

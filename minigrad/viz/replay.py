@@ -20,7 +20,7 @@ from ..engine.modes import no_grad
 from .tracing import Box, input_names
 from .values import is_overwritten, plain
 
-__all__ = ["Contribution", "Step", "replay"]
+__all__ = ["Contribution", "Step", "is_freed", "replay"]
 
 # What the rule of an op that is not elementwise does with the gradient g from above.
 FORMULAS = {
@@ -71,11 +71,12 @@ class Step:
 def replay(boxes: Sequence[Box], seed: Any = None) -> list[Step]:
     """Carry gradients back from the outputs, store them in the boxes, and tell what every op did, in order.
 
-    The seed is ones. Where what a rule needs is no longer there, or the rule fails, nothing is carried further. Hooks
-    are not run: they may do anything.
+    The seed is ones. Where what a rule needs is no longer there, or the rule fails, nothing is carried further, and all
+    that it comes from has no gradient, rather than a part of it. Hooks are not run: they may do anything.
     """
     by_node = {box.node: box for box in boxes if box.node is not None}
     gradients: dict[Node, Any] = {}
+    lost: set[Node] = set()  # whose gradient cannot be told
     steps = []
     for box in boxes:
         if box.is_output and box.node is not None and box.node.plan is not None:
@@ -83,17 +84,30 @@ def replay(boxes: Sequence[Box], seed: Any = None) -> list[Step]:
     with no_grad(), np.errstate(all="ignore"):
         for box in reversed(boxes):
             node = box.node
-            if node is None or node.plan is None or node not in gradients:
+            if node in lost:
+                lost.update(node.parents)
+            if node is None or node.plan is None or node not in gradients or node in lost:
                 continue
             began = perf_counter()
             made = _contributions(node, box, gradients[node], gradients, by_node)
+            if made is None:
+                lost.update(node.parents)
+                made = []
             if node.plan.picks is None:
                 g = gradients[node]
                 steps.append(Step(box, None if isinstance(g, list) else plain(g), made, perf_counter() - began))
     for node, g in gradients.items():
-        if node in by_node and not isinstance(g, list):
+        if node in by_node and node not in lost and not isinstance(g, list):
             by_node[node].gradient = plain(g)
     return steps
+
+
+def is_freed(box: Box) -> bool:
+    """Whether a `backward()` has freed what the rules of an op need, and nobody watched it."""
+    node = box.node
+    if node is None or node.plan is None or node.plan.picks is not None or node.saved is not None:
+        return False
+    return node.seen is None or bool(node.plan.fused)
 
 
 def _seed(box: Box, seed: Any) -> Any:
@@ -112,8 +126,8 @@ def _seed(box: Box, seed: Any) -> Any:
 
 def _contributions(
     node: Node, box: Box, g: Any, gradients: dict[Node, Any], by_node: dict[Node, Box]
-) -> list[Contribution]:
-    """What one op adds to the gradients of what it was made from."""
+) -> list[Contribution] | None:
+    """What one op adds to the gradients of what it was made from; None where that cannot be told."""
     plan = node.plan
     if plan.picks is not None:
         parts = gradients.setdefault(node.parents[0], [None] * len(node.parents[0].shape))
@@ -121,7 +135,7 @@ def _contributions(
         return []
     saved = _saved(node)
     if saved is None:
-        return []
+        return None
     if plan.op.several:
         g = _filled(g, node)
     done: list[Contribution] = []
@@ -138,6 +152,7 @@ def _contributions(
             done.append(made)
     except Exception as error:  # of a user's rule, or one that this very picture is to explain
         box.failed, box.error = True, box.error or str(error)
+        return None
     return done
 
 

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from ..engine.errors import ArgumentError
-from ..saving import write_atomically
+from ..saving import check_folder, write_atomically
 from .curves import PANELS, Best, is_wide, panel, room_for
-from .files import text_of
+from .files import check_run, text_of
 from .metrics import Curve, panels_of
 from .page import page
 from .runs import FRAME, SAMPLE, Shown, read_run
@@ -59,13 +59,12 @@ def report(run: str | os.PathLike[str], path: str | os.PathLike[str] | None = No
 
     A run that is not finished, or damaged, is shown as far as it goes.
     """
+    check_run(run)
     shown = read_run(run)
     target = shown.folder / "report.html" if path is None else Path(path)
-    if not target.absolute().parent.is_dir():
-        folder = os.fspath(target.parent)
-        raise ArgumentError(
-            f"the folder {folder!r} does not exist", fix=f"make it, or write elsewhere than {target.name!r}"
-        )
+    if target.suffix.lower() != ".html":
+        raise ArgumentError(f"{os.fspath(target)!r} is no page", ".html", target.suffix, "end its name in .html")
+    check_folder(target)
     try:
         write_atomically(target, page_of(shown, about or About()).encode())
     except OSError as error:
@@ -174,6 +173,7 @@ def _graph_section(about: About) -> str:
         return ""
     inside = (
         f'<div class="scroll">{about.graph}</div>'
+        '<p class="faint">open it, to look into its boxes and to step through: <code>minigrad graph DIR -o graph.html</code></p>'
         if about.graph
         else f'<p class="faint">{_text(about.no_graph, 500)}</p>'
     )

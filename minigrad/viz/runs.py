@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from ..engine.errors import MinigradError
-from ..train import RunError
 from ..train.progress import duration
 from ..train.run import files_of_steps
 from .curves import Best, best_of
@@ -79,9 +78,6 @@ def _names(data: Any) -> str | None:
 def read_run(run: str | os.PathLike[str]) -> Shown:
     """All that can be shown of a run directory; what cannot be read is among the problems."""
     folder = Path(run)
-    if not folder.is_dir():
-        what = "is no directory" if folder.exists() else "does not exist"
-        raise RunError(f"{os.fspath(run)!r} {what}", "the directory of a run", fix="check the path")
     config = read_config(folder)
     problems = ["config.json is damaged"] if config is None else []
     return Shown(

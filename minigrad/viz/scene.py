@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from ..engine.errors import ArgumentError, MissingExtraError, nearest
-from ..saving import write_atomically
+from ..saving import check_folder, write_atomically
 from .colors import DARK, LIGHT, resolve
 
 __all__ = ["Ellipse", "Group", "Image", "Line", "Polygon", "Rect", "Scene", "Text", "clean", "png", "text_width"]
@@ -168,6 +168,7 @@ class Scene:
             raise ArgumentError(
                 f"{os.fspath(path)!r} is no picture", ", ".join(SUFFIXES), target.suffix, nearest(suffix, SUFFIXES)
             )
+        check_folder(target)
         write_atomically(target, self.svg().encode() if suffix == ".svg" else self.painted(suffix[1:], dark))
         return target
 

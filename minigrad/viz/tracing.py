@@ -57,6 +57,7 @@ class Box:
     node: Node | None = None  # None also where no gradient can come back
     failed: bool = False
     error: str = ""  # what was said when it failed
+    number: int = 1  # which one it is of those with the same name
 
     @property
     def has_parts(self) -> bool:
@@ -65,7 +66,12 @@ class Box:
 
     @property
     def label(self) -> str:
-        """What it is called: its name, or else that of its op."""
+        """What it is called: its name, or else that of its op; the second of a name has a number, and so on."""
+        return f"{self.title} {self.number}" if self.number > 1 else self.title
+
+    @property
+    def title(self) -> str:
+        """What it is called, though others may be called the same."""
         return self.name or self.op.strip("_") or self.kind
 
 
@@ -178,7 +184,6 @@ class _Tracer:
         out = self.values.get(node)
         box.value = plain(out) if not isinstance(out, tuple) else None
         box.device = device_of(out) if is_array(out) else "cpu"
-        box.gradient = None if node.grad is None else plain(node.grad)
         box.line = node.line or ""
         seen = node.seen if picks is None else node.parents[0].seen
         box.calls = seen.calls if seen is not None else self._calls(node.scope)
@@ -229,7 +234,6 @@ class _Tracer:
         name, found = self.known.get(id(node), ("", tensor))
         kind = "parameter" if isinstance(found, Parameter) else "input"
         box = Box(kind, "", name, node.shape, str(node.dtype), value=plain(self.values.get(node)), node=node)
-        box.gradient = None if node.grad is None else plain(node.grad)
         self.made[node] = box
         self.order.append(box)
         return box
@@ -239,7 +243,8 @@ class _Tracer:
         box = self.made.get(id(array))
         if box is None:
             name, found = self.known.get(id(array), ("", None))
-            kind = "input" if id(array) in self.given else "parameter" if isinstance(found, Parameter) else "constant"
+            is_given = id(array) in self.given or name and not isinstance(found, Parameter)
+            kind = "input" if is_given else "parameter" if isinstance(found, Parameter) else "constant"
             box = Box(kind, "", name, array.shape, str(array.dtype), value=plain(array))
             self.made[id(array)] = box
             self.order.append(box)

@@ -67,6 +67,8 @@ class Tree:
         self._number()
         self.signatures: dict[Group, int] = {}
         self._find_copies()
+        self.twins = self._find_twins()
+        self._number_boxes()
 
     def path(self, item: Item) -> list[Group]:
         """The groups that an item is inside of, the outermost first."""
@@ -75,6 +77,10 @@ class Tree:
             item = self.parents[item]
             found.append(item)
         return found[::-1]
+
+    def path_name(self, group: Group) -> str:
+        """The names of the groups from the outermost but the root to this one, as a model's paths are written."""
+        return ".".join(part.name for part in [*self.path(group)[1:], group])
 
     def groups(self) -> list[Group]:
         """Every group, those inside after those around them; of copies the first alone."""
@@ -199,6 +205,23 @@ class Tree:
                 else:
                     merged.append(child)
             group.children = merged
+
+    def _find_twins(self) -> dict[Box, Box]:
+        """For each box in a copy, the one in its place in the block that is drawn."""
+        found: dict[Box, Box] = {}
+        for group in reversed(self.groups()):
+            for copy in group.copies[1:]:
+                found |= {box: found.get(twin, twin) for box, twin in zip(copy.everything(), group.everything())}
+        return found
+
+    def _number_boxes(self) -> None:
+        """Of several boxes that share a name, the later ones get a number; in a copy they have that of their twin."""
+        seen: dict[str, int] = {}
+        for box in self.order:
+            if box not in self.twins:
+                box.number = seen[box.title] = seen.get(box.title, 0) + 1
+        for box, twin in self.twins.items():
+            box.number = twin.number if box.title == twin.title else 1
 
     def _look(self, group: Group) -> Any:
         """What makes two groups the same: class, ops, shapes, and which goes into which."""

@@ -40,6 +40,7 @@ class View:
         self.ports: list[Port] = []
         self.edges: dict[tuple[str, str], int] = {}
         self.backs: set[tuple[str, str]] = set()  # the edges that a gradient comes back by
+        self.room: dict[str, float] = {}  # the least width of boxes, by key
         self.shown = self._standing_for()
         self._connect()
 

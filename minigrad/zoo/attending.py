@@ -29,7 +29,10 @@ def attention_of(loaded: Loaded, text: str) -> Attention:
     spec = loaded.spec
     if spec.attend is None:
         able = ", ".join(models_with_attention()) or "none of the installed models can"
-        raise ArgumentError(f"{spec.name} shows no attention", f"a model that does: {able}", spec.name)
+        raise ArgumentError(
+            f"{spec.name} shows no attention", f"a model that does: {able}", spec.name,
+            "of any model of your own, mg.viz.attention(model, x, tokens=…) shows it",
+        )  # fmt: skip
     with blamed(spec, "saying what it attends to"):
         given = _checked(loaded, spec.attend(loaded, text))
         inputs, options = given.pop("inputs"), given.pop("options", None) or {}

@@ -40,8 +40,9 @@ function brief(number) {
 const told = (number) => (Number.isFinite(number) ? show(number) : brief(number));
 const about = () => (DATA.exact ? '' : '≈ ');
 
-// The pixels of a matrix, and the largest number; `byRow` says that colours are relative to the largest of a row.
-function painted(numbers, columns, signed, byRow) {
+// The pixels of a matrix, and the largest number; `byRow` says that colours are relative to the largest of a row, `hides`
+// which cells are no numbers at all.
+function painted(numbers, columns, signed, byRow, hides) {
   const table = signed ? SCALES.diverging : SCALES.sequential;
   const rows = columns ? numbers.length / columns : 0;
   const most = new Float64Array(Math.max(rows, 1));
@@ -58,7 +59,7 @@ function painted(numbers, columns, signed, byRow) {
     for (let j = 0, place = i * columns, size = (byRow ? most[i] : all) || 1; j < columns; j++, place++) {
       const part = numbers[place] / size;
       const step = Math.max(0, Math.min(255, Math.round(255 * (signed ? (part + 1) / 2 : part))));
-      pixels[place] = numbers[place] === -Infinity ? FORBIDDEN : Number.isNaN(part) ? MISSING : table[step];
+      pixels[place] = numbers[place] === -Infinity || hides(i, j) ? FORBIDDEN : Number.isNaN(part) ? MISSING : table[step];
     }
   return { pixels, most: all };
 }
@@ -87,7 +88,8 @@ function drawMatrix() {
   const isOutput = chosen.stage === 'output', signed = chosen.stage !== 'softmax';
   const names = isOutput ? Array.from({ length: now.V }, (_, c) => String(c)) : layer.columns;
   const columns = names.length;
-  const { pixels, most } = painted(numbers, columns, signed, $('relative').checked && !signed);
+  const hides = (i, j) => !signed && !now.may(i, j);
+  const { pixels, most } = painted(numbers, columns, signed, $('relative').checked && !signed, hides);
   const cell = Math.min(44, Math.max(2, Math.floor(640 / Math.max(L, columns, 1)))), size = cell >= 12 ? 12 : 10;
   const longest = (texts) => size * 0.605 * texts.reduce((most, text) => Math.max(most, letters(short(text))), 1);
   const left = 12 + longest(layer.rows), top = 14 + longest(names);
@@ -101,7 +103,7 @@ function drawMatrix() {
   for (let place = 0; cell >= 32 && place < numbers.length; place++) {
     const i = Math.floor(place / columns), j = place % columns, x = left + (j + 0.5) * cell, y = top + (i + 0.5) * cell + 4;
     const look = { 'font-size': Math.min(11, 0.3 * cell), 'text-anchor': 'middle', fill: inkOn(pixels[place]), class: 'mono', 'data-cell': `${i},${j}` };
-    over.append(svg('text', { x, y, ...look }, brief(numbers[place])));
+    over.append(svg('text', { x, y, ...look }, hides(i, j) ? '–' : brief(numbers[place])));
   }
   over.append(svg('rect', { x: left - 0.5, y: top - 0.5, width: columns * cell + 1, height: L * cell + 1, fill: 'none', class: 's-line' }));
   // Dark around light, which is seen on every colour.
@@ -120,7 +122,8 @@ function drawMatrix() {
   };
   $('picture').replaceChildren(element('div', { class: 'matrix', style: `width:${width}px;height:${height}px` }, canvas, over));
   const end = $('relative').checked && !signed ? 'the largest of its row' : brief(most);
-  return signed ? `−${end} (blue) to ${end} (orange)` : `0 (white) to ${end} (dark blue)`;
+  const barred = pixels.includes(FORBIDDEN) ? '; grey where it may not look' : '';
+  return (signed ? `−${end} (blue) to ${end} (orange)` : `0 (white) to ${end} (dark blue)`) + barred;
 }
 
 // The cell under the mouse is told; a click keeps it, and the arrow keys move it.
@@ -197,8 +200,8 @@ function tell(i, j) {
   const lines = [];
   if (now.q) {
     const { q, k, E } = now, { most, sum } = now.sums[i], masked = stages.masked[place];
-    const terms = Array.from({ length: Math.min(E, 3) }, (_, e) => `${told(q[i * E + e])}·${told(k[j * E + e])}`);
-    const dots = terms.join(' + ') + (E > 3 ? ` + … (${E} terms)` : '');
+    const terms = Array.from({ length: E > 8 ? 3 : E }, (_, e) => `${told(q[i * E + e])}·${told(k[j * E + e])}`);
+    const dots = terms.join(' + ') + (E > 8 ? ` + … (${E} terms)` : '');
     const power = Math.exp(masked - most);
     lines.push(line('scores', `q[${i}]·k[${j}]`, dots, about() + told(stages.scores[place])));
     lines.push(line('scaled', '· scale', `${told(stages.scores[place])} · ${told(layer.scale)}`, about() + told(stages.scaled[place])));
@@ -296,6 +299,7 @@ function overview() {
   const most = Math.max(0, ...DATA.layers.map((layer) => layer.heads.length));
   const numbers = Array.from({ length: most }, (_, head) => element('td', { class: 'faint' }, String(head)));
   $('overview').append(element('table', {}, element('tr', {}, element('th', {}, 'head'), ...numbers), ...rows));
+  $('overview').append(element('p', { class: 'faint' }, 'Here each row is relative to its largest weight; the large matrix has one scale for all, unless “colours by row” is ticked.'));
   if (most > 6) $('overview').style.setProperty('--thumb', '26px');
   document.querySelector('.attention').classList.toggle('long', LONGEST > 12);
   const heads = DATA.layers.reduce((sum, layer) => sum + layer.heads.length, 0);

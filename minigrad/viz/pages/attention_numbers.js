@@ -65,7 +65,7 @@ function softmax(masked, weights, start, count) {
 async function decoded(layerNumber, head) {
   const layer = DATA.layers[layerNumber], parts = layer.heads[head];
   const L = layer.rows.length, S = layer.columns.length;
-  const made = { layer, head, L, S, stages: {}, sums: [] };
+  const may = allower(layer, head), made = { layer, head, L, S, may, stages: {}, sums: [] };
   if (parts.weights !== undefined) {
     made.stages.softmax = await unpacked(parts.weights, L, S, true);
     return made;
@@ -73,7 +73,6 @@ async function decoded(layerNumber, head) {
   const E = layer.widths.q, V = layer.widths.v;
   const [q, k, v] = await Promise.all([unpacked(parts.q, L, E), unpacked(parts.k, S, E), unpacked(parts.v, S, V)]);
   const [scores, scaled, masked, weights] = [0, 0, 0, 0].map(() => new Float64Array(L * S));
-  const may = allower(layer, head);
   for (let i = 0; i < L; i++) {
     for (let j = 0; j < S; j++) {
       const place = i * S + j;
@@ -93,7 +92,8 @@ async function averaged(layerNumber) {
   const all = await Promise.all(layer.heads.map((_, head) => decoded(layerNumber, head)));
   const softmax = new Float64Array(all[0].stages.softmax.length);
   for (const { stages } of all) stages.softmax.forEach((weight, place) => { softmax[place] += weight / count; });
-  return { layer, head: MEAN, L: all[0].L, S: all[0].S, stages: { softmax }, sums: [] };
+  const may = (i, j) => all.some((head) => head.may(i, j));
+  return { layer, head: MEAN, L: all[0].L, S: all[0].S, may, stages: { softmax }, sums: [] };
 }
 
 // The numbers of the stage that is chosen; the output is computed when it is first asked for.

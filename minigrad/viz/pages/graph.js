@@ -13,6 +13,7 @@ stepsBackward.forEach((step, index) => {
 });
 
 const ids = Object.keys(DATA.boxes).sort((a, b) => a.slice(1) - b.slice(1)); // in the order of time
+const groupIds = Object.keys(DATA.groups).sort((a, b) => a.slice(1) - b.slice(1));
 const things = () => views.get(state.view).instances[state.instance].things;
 const pictureOf = (view) => $('view-' + view);
 const boxesIn = (view) => pictureOf(view).querySelectorAll('.box');
@@ -67,7 +68,8 @@ function draw() {
   for (const box of boxesIn(state.view)) {
     const thing = now[box.dataset.key];
     const texts = box.querySelectorAll('text');
-    thing.rows.forEach(([text, role], index) => { texts[index].textContent = hidden(thing, role) ? '…' : text; });
+    const priced = costRow(thing);
+    thing.rows.forEach(([text, role], index) => { texts[index].textContent = hidden(thing, role) ? '…' : index === priced ? costText(thing) : text; });
     box.querySelectorAll('image').forEach((image, index) => {
       if (thing.thumbs) image.setAttribute('href', 'data:image/png;base64,' + thing.thumbs[index]);
       const isGradient = thing.thumbs && index === thing.thumbs.length - 1 && thing.rows.some(([, role]) => role === 'gradient');
@@ -80,7 +82,7 @@ function draw() {
   drawTrail();
   mark();
   paint();
-  $('where').textContent = state.step < 0 ? `${stepsForward.length} steps forward, ${stepsBackward.length} back`
+  $('where').textContent = state.step < 0 ? `${many(stepsForward.length, 'step')} forward, ${stepsBackward.length} back`
     : state.step < stepsForward.length ? `forward ${state.step + 1} of ${stepsForward.length}`
       : `backward ${state.step - stepsForward.length + 1} of ${stepsBackward.length}`;
   $('first').disabled = $('back').disabled = state.step < 0;
@@ -95,23 +97,6 @@ function hidden(thing, role) {
   return done < 0 || !gradientAt.has(thing.id) || gradientAt.get(thing.id) > done;
 }
 
-function paint() {
-  const color = $('color').value;
-  const now = things();
-  const costs = new Map(Object.entries(now).filter(([, thing]) => !thing.port)
-    .map(([key, thing]) => [key, (DATA.boxes[thing.id] || DATA.groups[thing.id])[color] || 0]));
-  const most = Math.max(...costs.values(), 0);
-  for (const box of boxesIn(state.view)) {
-    const share = color && most ? (costs.get(box.dataset.key) || 0) / most : 0;
-    box.classList.toggle('painted', share > 0);
-    for (const shape of box.querySelectorAll(':scope > rect, :scope > polygon')) {
-      if (shape.getAttribute('fill') !== 'none' && shape.getAttribute('width') !== '5') {
-        shape.style.fill = share ? `color-mix(in srgb, var(--accent) ${Math.round(6 + 44 * share)}%, var(--paper))` : '';
-      }
-    }
-  }
-}
-
 // Details
 
 function rowsOf(pairs) {
@@ -119,34 +104,31 @@ function rowsOf(pairs) {
     .map(([name, value]) => element('tr', {}, element('td', {}, name), element('td', { class: 'mono' }, value))));
 }
 
-const shapeText = (shape) => `(${shape.map((part) => (Array.isArray(part) ? shapeText(part) : part)).join(', ')}${shape.length === 1 ? ',' : ''})`;
-const amount = (number, unit) => (number >= 1e9 ? show(number / 1e9) + ' G' : number >= 1e6 ? show(number / 1e6) + ' M' : number >= 1e3 ? show(number / 1e3) + ' k' : number + ' ') + unit;
-
 function statisticsOf(array) {
-  return array && array.whole && array.statistics ? Object.entries(array.statistics).map(([name, value]) => `${name} ${show(value)}`).join(', ') : null;
+  return array && array.whole && array.statistics ? Object.entries(array.statistics).map(([name, value]) => `${name} ${shown(value)}`).join(', ') : null;
 }
 
 function tell(id) {
   state.told = id;
   const box = DATA.boxes[id];
   if (!box) return tellGroup(id);
-  const inputs = box.inputs.map((entry) => `${entry.name} = ${entry.from ? nameOf(entry.from) : entry.text}`).join(', ');
+  const inputs = box.inputs.map((entry) => (entry.from ? nameOf(entry.from) : entry.written)).join(', ');
   const settings = Object.entries(box.settings).map(([name, value]) => `${name} = ${value}`).join(', ');
   $('details').replaceChildren(element('h2', {}, box.label), rowsOf([
     ['error', box.error], ['what', box.output ? `${box.kind}, output` : box.kind], ['op', box.op], ['inputs', inputs], ['settings', settings],
     ['shape', box.dtype ? shapeText(box.shape) : null], ['dtype', box.dtype],
     ['value', box.value ? box.value.text : Array.isArray(box.shape[0]) || !box.dtype ? null : 'not kept: compute inside `with mg.debug():`'], ['', statisticsOf(box.value)],
     ['gradient', box.gradient && box.gradient.text], ['', statisticsOf(box.gradient)],
-    ['keeps', box.keeps.join(', ')], ['hooks', box.hooks ? `${box.hooks}, not run here` : null], ['line', box.line], ['time', box.time === undefined ? null : show(box.time * 1e6) + ' µs'],
+    ['keeps', box.keeps.join(', ')], ['hooks', box.hooks ? `${box.hooks}, not run here` : null], ['line', box.line], ['time', box.time === undefined ? null : shown(box.time * 1e6) + ' µs'],
     ['bytes', box.bytes ? amount(box.bytes, 'B') : null], ['flops', box.flops ? amount(box.flops, 'FLOP') : null],
-  ]));
+  ]), ...['value', 'gradient'].filter((name) => (DATA.numbers[id] || {})[name]).map((name) => allNumbers(id, name)));
 }
 
 function tellGroup(id) {
   const group = DATA.groups[id];
   $('details').replaceChildren(element('h2', {}, group.name), rowsOf([
-    ['what', group.title || group.kind], ['inside', `${group.children.length} boxes`], ['copies', group.copies.length ? `×${group.copies.length}` : null],
-    ['time', group.time ? show(group.time * 1e6) + ' µs' : null], ['bytes', amount(group.bytes, 'B')], ['flops', amount(group.flops, 'FLOP')],
+    ['what', group.title || group.kind], ['inside', many(group.children.length, 'box')], ['copies', group.copies.length ? `×${group.copies.length}` : null],
+    ['time', group.time ? shown(group.time * 1e6) + ' µs' : null], ['bytes', amount(group.bytes, 'B')], ['flops', amount(group.flops, 'FLOP')],
   ]), element('p', { class: 'faint' }, 'Click the box to open it.'));
 }
 
@@ -174,7 +156,7 @@ const line = (...children) => element('p', { class: 'equation' }, ...children);
 
 function explainForward(id) {
   const box = DATA.boxes[id];
-  const given = box.inputs.map((entry) => line(`${entry.name} = ${entry.from ? `${nameOf(entry.from)} = ${valueText(entry.from)}` : entry.text}`));
+  const given = box.inputs.map((entry) => line(entry.from ? `${entry.word}: ${nameOf(entry.from)} = ${valueText(entry.from)}` : entry.written));
   const settings = Object.entries(box.settings).map(([name, value]) => line(`${name} = ${value}`));
   $('details').replaceChildren(element('h2', {}, `forward: ${box.label}`), element('p', {}, `${box.op} of`), ...given, ...settings,
     element('p', {}, 'gives'), line(valueText(id)));
@@ -183,16 +165,23 @@ function explainForward(id) {
 function explainBackward(step) {
   const box = DATA.boxes[step.box];
   const parts = step.parts.map((part) => {
-    const lines = [element('h3', {}, `to ${part.input} = ${nameOf(part.to)}`)];
-    if (part.local !== undefined) {
+    const lines = [element('h3', {}, `to ${part.word}: ${nameOf(part.to)}`)];
+    if (part.product_at) {
+      const at = part.product_at;
+      lines.push(line('from above × local, number by number; where it is largest, at ', at.index, ': ', element('b', { class: 'gradient' }, at.upstream), ' × ', element('b', {}, at.local), ` = ${at.result}`));
+    } else if (part.local !== undefined) {
       lines.push(line('from above ', element('b', { class: 'gradient' }, step.upstream), ' × local ', element('b', {}, part.local)));
     } else if (part.formula) lines.push(line(`rule: ${part.formula}`));
     else lines.push(line(`by the rule of ${box.op}`));
     if (part.raw !== undefined) {
-      lines.push(line(`= ${part.raw}`), line(`shape ${shapeText(part.raw_shape)}: ${nameOf(part.to)} was stretched to it, so the copies' gradients are summed to ${shapeText(part.shape)}`));
+      if (!part.large) lines.push(line(`= ${part.raw}`));
+      lines.push(line(`shape ${shapeText(part.raw_shape)}: ${nameOf(part.to)} was stretched to it, so the copies' gradients are summed to ${shapeText(part.shape)}`));
     }
-    lines.push(line('= contribution ', element('b', { class: 'gradient' }, part.part)));
-    if (part.before !== undefined) {
+    lines.push(line(part.large ? 'contribution: ' : '= contribution ', element('b', { class: 'gradient' }, part.part)));
+    if (part.sum_at) {
+      const at = part.sum_at;
+      lines.push(line(`${nameOf(part.to)} is used more than once, so contributions are added; where the sum is largest, at ${at.index}: `, `${at.before} + ${at.part} = `, element('b', { class: 'gradient' }, at.result)));
+    } else if (part.before !== undefined) {
       lines.push(line(`${nameOf(part.to)} is used more than once: `, `${part.before} + ${part.part} = `, element('b', { class: 'gradient' }, part.total)));
     }
     return element('div', { class: 'part' }, ...lines);
@@ -239,10 +228,17 @@ function search() {
     const text = `${box.label} ${box.op} ${box.kind} ${shapeText(box.shape)} ${box.dtype} ${pathOf(box.group)}`.toLowerCase();
     return words.every((word) => text.includes(word));
   }) : [];
+  const modules = words.length ? groupIds.map((id) => [id, DATA.groups[id]]).filter(([, group]) => group.parent !== null
+    && words.every((word) => `${group.name} ${group.title}`.toLowerCase().includes(word))) : [];
+  const buttons = [
+    ...modules.map(([id, group]) => () => element('button', { 'data-module': id, onclick: () => { open(...placeOfGroup(id)); tellGroup(id); } },
+      [group.name, group.title || group.kind, pathOf(group.parent)].filter(Boolean).join('  '))),
+    ...found.map(([id, box]) => () => element('button', { 'data-box': id, onclick: () => reveal(id) },
+      [box.label, box.op === box.label ? '' : box.op, shapeText(box.shape), pathOf(box.group)].filter(Boolean).join('  '))),
+  ];
   $('results').hidden = !words.length;
-  $('results').replaceChildren(element('div', { class: 'faint' }, `${found.length} found${found.length > 50 ? ', the first 50:' : ''}`),
-    ...found.slice(0, 50).map(([id, box]) => element('button', { 'data-box': id, onclick: () => reveal(id) },
-      [box.label, box.op === box.label ? '' : box.op, shapeText(box.shape), pathOf(box.group)].filter(Boolean).join('  '))));
+  $('results').replaceChildren(element('div', { class: 'faint' }, `${buttons.length} found${buttons.length > 50 ? ', the first 50:' : ''}`),
+    ...buttons.slice(0, 50).map((make) => make()));
 }
 
 function pathOf(group) {
