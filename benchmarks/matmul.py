@@ -8,7 +8,9 @@ takes by itself, and they take turns. Results that differ make the command fail.
 
 from __future__ import annotations
 
+import argparse
 import math
+import re
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -26,6 +28,13 @@ TO_REACH = 1.0
 SHAPES = ["48x64x32x64", "48x256x64x256", "512x20x32x20", "64x8x20x32", "16x128x128x128"]
 WAYS = ("forward", "and backward")
 ROUND = 0.6e9  # multiplications that a round takes, more or less
+
+
+def shape_of(text: str) -> str:
+    """Four sizes as the command takes them."""
+    if not re.fullmatch("[1-9][0-9]*(x[1-9][0-9]*){3}", text):
+        raise argparse.ArgumentTypeError(f"expected four sizes such as {SHAPES[0]}, got {text!r}")
+    return text
 
 
 def factors(shape: str) -> tuple[np.ndarray, np.ndarray]:
@@ -104,7 +113,9 @@ def report(measured: Mapping[str, Mapping[str, Any]]) -> str:
 def main() -> int:
     parser = arguments(__doc__)
     add_write_option(parser)
-    parser.add_argument("--shape", nargs="+", default=SHAPES, metavar="BxMxKxN", help="the sizes of the stacks")
+    parser.add_argument(
+        "--shape", type=shape_of, nargs="+", default=SHAPES, metavar="BxMxKxN", help="the sizes of the stacks"
+    )
     options = parser.parse_args()
     if options.worker:
         serve(partial(make_step, *options.worker.split("/")))

@@ -1,6 +1,6 @@
 """Small networks trained in minigrad and in PyTorch, written alike with layers and optimisers: what a step takes.
 
-    python -m benchmarks.mlp_step [--task TASK …] [--quick] [--json] [--write]
+    python -m benchmarks.mlp_step [--task xor-sgd …] [--quick] [--json] [--write]
 
 XOR is a 2-8-1 network on its four examples; sine is 1-10-10-1 on 64 points. Weights and data are identical, every
 candidate has a process of its own, and they take turns. PyTorch is measured as it comes, with one thread, and with one
@@ -28,7 +28,7 @@ TO_REACH = 1.7
 SAME = 100  # steps after which the losses must agree; much later rounding has led them apart
 OPTIMIZERS: dict[str, dict[str, Any]] = {"SGD": {"lr": 0.1}, "Adam": {"lr": 1e-3}}
 SIZES = {"XOR": (2, 8, 1), "sine": (1, 10, 10, 1)}
-TASKS = [f"{problem}, {optimizer}" for problem in SIZES for optimizer in OPTIMIZERS]
+TASKS = {f"{problem}-{name}".lower(): f"{problem}, {name}" for problem in SIZES for name in OPTIMIZERS}
 TORCHES: dict[str, tuple[int | None, dict[str, bool]]] = {
     "PyTorch": (None, {}),
     "PyTorch, 1 thread": (1, {}),
@@ -135,13 +135,15 @@ def report(measured: Mapping[str, Mapping[str, Any]]) -> str:
 def main() -> int:
     parser = arguments(__doc__)
     add_write_option(parser)
-    parser.add_argument("--task", choices=TASKS, nargs="+", default=TASKS, help="which networks and optimisers")
+    parser.add_argument(
+        "--task", choices=TASKS, nargs="+", default=list(TASKS), help="which networks and optimisers (default: all)"
+    )
     options = parser.parse_args()
     if options.worker:
         serve(partial(make_step, *options.worker.split("/")))
         return 0
     rounds, steps = (2, 20) if options.quick else (15, 500)
-    measured = {task: measure(task, rounds, steps) for task in options.task}
+    measured = {TASKS[name]: measure(TASKS[name], rounds, steps) for name in options.task}
     progress("")
     detail = {"benchmark": "mlp_step", "quick": options.quick, "machine": machine(), "measured": measured}
     ratios = {task: one["ratio"] for task, one in measured.items()}

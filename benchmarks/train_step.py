@@ -1,6 +1,6 @@
 """The same GPT trained in minigrad, with NumPy's and with numba's kernels, and in PyTorch: times, losses, memory.
 
-    python -m benchmarks.train_step [--config nano|baby …] [--memory] [--quick] [--json] [--write]
+    python -m benchmarks.train_step [--config tiny|nano|baby …] [--memory] [--quick] [--json] [--write]
 
 Weights, batches, AdamW and clipping are identical; every candidate has a process of its own, and they take turns.
 PyTorch runs eagerly with its own number of threads and whichever AdamW is faster, the plain or the fused one. Losses that
@@ -219,7 +219,13 @@ def report_memory(measured: Mapping[str, Mapping[str, Any]]) -> str:
 def options_of() -> argparse.Namespace:
     parser = arguments(__doc__)
     add_write_option(parser)
-    parser.add_argument("--config", choices=CONFIGS, nargs="+", default=["nano", "baby"], help="which GPT")
+    parser.add_argument(
+        "--config",
+        choices=CONFIGS,
+        nargs="+",
+        default=["nano", "baby"],
+        help="which GPT (default: nano baby); tiny only shows that everything works",
+    )
     parser.add_argument("--memory", action="store_true", help="measure peak memory instead of time")
     return parser.parse_args()
 

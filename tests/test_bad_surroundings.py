@@ -1,6 +1,7 @@
 """Where numba is missing, too old or broken, everything works on NumPy's kernels, and one warning says why."""
 
 import importlib.util
+import json
 import subprocess
 import sys
 
@@ -56,6 +57,13 @@ def test_a_numba_too_old_for_this_numpy_is_left_aside_with_one_warning(tmp_path)
     assert done.stderr.count("RuntimeWarning") == 1 and "Numba needs NumPy 1.26 or less" in done.stderr
 
 
+def test_a_numba_that_does_not_work_but_was_asked_for_is_an_error_with_the_reason(tmp_path):
+    broken = module(tmp_path, 'raise ImportError("Numba needs NumPy 1.26 or less. Got NumPy 2.9.")')
+    done = run(TRAIN, broken, MINIGRAD_KERNELS="numba")
+    assert done.returncode == 1 and done.stdout == ""
+    assert "numba does not work here" in done.stderr and "ImportError: Numba needs NumPy 1.26 or less" in done.stderr
+
+
 @NUMBA
 def test_a_numba_that_cannot_compile_is_left_aside_with_one_warning(tmp_path):
     broken = """
@@ -69,6 +77,69 @@ CompilerBase.compile_extra = fail
     assert done.stderr.count("RuntimeWarning") == 1 and "LLVM is not what it was" in done.stderr
 
 
-def test_an_unknown_name_in_the_environment_gets_the_known_ones(tmp_path):
-    done = run("import minigrad.nn", tmp_path, MINIGRAD_KERNELS="nunba")
-    assert done.returncode == 1 and "'numba'" in done.stderr
+@pytest.mark.parametrize("code", [TRAIN, TRAIN.replace("20_000", "100").replace("(200, 100)", "(1, 100)")])
+def test_an_unknown_name_in_the_environment_gets_the_known_ones_once_an_op_runs(tmp_path, code):
+    assert run("import minigrad.nn", tmp_path, MINIGRAD_KERNELS="nunba").returncode == 0
+    done = run(code, tmp_path, MINIGRAD_KERNELS="nunba")
+    assert done.returncode == 1 and "MINIGRAD_KERNELS: there are no such kernels" in done.stderr
+    assert "one of numpy, numba, definitions" in done.stderr and "got:      'nunba'" in done.stderr
+
+
+DOCTOR = "import sys; from minigrad.cli import main; sys.exit(main(['doctor', '--json']))"
+
+
+def examined(folder, **environment):
+    """What the doctor says, and its exit code."""
+    done = run(DOCTOR, folder, **environment)
+    return json.loads(done.stdout), done.returncode
+
+
+@NUMBA
+def test_the_doctor_says_why_numba_is_not_used(tmp_path):
+    broken = module(tmp_path, 'raise ImportError("Numba needs NumPy 1.26 or less. Got NumPy 2.9.")')
+    found, code = examined(broken)
+    assert code == 0 and not found["numba"]["found"] and found["kernels"]["detail"].startswith("numpy ")
+    assert found["numba"]["detail"].endswith(
+        "does not work here: ImportError: Numba needs NumPy 1.26 or less. Got NumPy 2.9."
+    )
+    found, code = examined(broken, MINIGRAD_KERNELS="numba")
+    assert code == 1 and "Numba needs NumPy 1.26 or less" in found["kernels"]["detail"]
+
+
+@pytest.mark.parametrize(
+    ("row", "name", "value", "expected"),
+    [
+        ("kernels", "MINIGRAD_KERNELS", "nonsense", "one of numpy, numba, definitions"),
+        ("cores", "MINIGRAD_THREADS", "many", "a whole number from 1"),
+    ],
+)
+def test_the_doctor_shows_a_wrong_setting_in_its_row_and_fails(tmp_path, row, name, value, expected):
+    found, code = examined(module(tmp_path, MISSING), **{name: value})
+    assert code == 1
+    assert [row for row, finding in found.items() if finding["wrong"]] == [row]
+    assert all(part in found[row]["detail"] for part in (name, repr(value), expected))
+
+
+@pytest.mark.parametrize("name", ["MINIGRAD_KERNELS", "MINIGRAD_THREADS"])
+def test_training_fails_for_a_wrong_setting_before_it_writes_anything(tmp_path, name):
+    code = f"import sys; from minigrad.cli import main; sys.exit(main(['train', 'xor', '--out', {str(tmp_path / 'run')!r}]))"
+    done = run(code, tmp_path, **{name: "nonsense"})
+    assert done.returncode == 1 and name in done.stderr and "'nonsense'" in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_setting_that_is_empty_counts_as_unset(tmp_path):
+    done = run(TRAIN, module(tmp_path, MISSING), MINIGRAD_KERNELS="", MINIGRAD_THREADS="")
+    assert (done.stdout, done.stderr) == ("numpy\n", "")
+
+
+def test_the_doctor_says_which_caches_cannot_be_written_to(tmp_path):
+    (tmp_path / "file").write_text("")
+    lost = tmp_path / "file" / "cache"
+    found, code = examined(
+        module(tmp_path, MISSING), XDG_CACHE_HOME=str(lost), NUMBA_CACHE_DIR=str(tmp_path / "numbas")
+    )
+    assert code == 0 and not found["cache"]["found"]
+    assert found["cache"]["detail"] == (
+        f"{lost / 'minigrad'} (cannot be written to); compiled kernels: {tmp_path / 'numbas'} (not made yet)"
+    )

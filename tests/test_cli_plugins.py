@@ -250,7 +250,7 @@ def test_the_doctor_knows_versions_and_what_to_install(capsys, monkeypatch):
     assert found["python"]["detail"].startswith(".".join(map(str, sys.version_info[:3])))
     assert found["cache"]["detail"].startswith(str(mg.data.cache_directory()))
     assert found["kernels"]["detail"].split()[0] == implementation()
-    missing = {"found": False, "detail": "missing", "install": "pip install 'minigrad[fast]'"}
+    missing = {"found": False, "detail": "missing", "install": "pip install 'minigrad[fast]'", "wrong": False}
     monkeypatch.setattr("minigrad.cli.doctor._version", lambda package: None)
     assert main(["doctor", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -268,8 +268,26 @@ def test_a_library_that_breaks_while_it_is_looked_at_is_told_and_the_rest_goes_o
     monkeypatch.setitem(sys.modules["minigrad.cli.doctor"]._LOOKS, "mpi", broken)
     assert main(["doctor", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["mpi"] == {"found": False, "detail": "RuntimeError: its library is gone", "install": None}
+    assert found["mpi"] == {
+        "found": False, "detail": "RuntimeError: its library is gone", "install": None, "wrong": False
+    }  # fmt: skip
     assert found["numpy"]["found"]
+
+
+def test_the_doctor_finds_the_mpiexec_beside_python(tmp_path, monkeypatch):
+    import minigrad.cli.doctor as doctor
+
+    beside = tmp_path / "bin" / ("mpiexec.exe" if sys.platform == "win32" else "mpiexec")
+    beside.parent.mkdir()
+    beside.write_text("")
+    beside.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "bin" / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert doctor._mpiexec() == f", started by {beside}"
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    assert doctor._mpiexec() == ""
+    beside.unlink()
+    assert doctor._mpiexec() == ", but there is no mpiexec on the PATH"
 
 
 def test_text_that_a_terminal_lacks_is_spelt_out():

@@ -5,8 +5,6 @@ largest number of the result, or of 1: sums are taken in another order, and numb
 """
 
 import importlib.util
-import os
-import subprocess
 import sys
 import tracemalloc
 from itertools import product
@@ -374,38 +372,6 @@ def test_the_kernels_that_were_asked_for_are_used(monkeypatch):
         assert kernels.implementation() == "numpy"
     with use("numba"), pytest.raises(AssertionError, match="was called"):
         FUSED["softmax"](x)
-
-
-SILU = """
-import numpy as np, numba, minigrad as mg
-from minigrad.kernels import silu, use
-before = numba.config.CACHE_DIR
-with use("numba"):
-    print(silu(mg.tensor(np.zeros(5, "float32"))), numba.config.CACHE_DIR == before)
-"""
-
-
-def in_a_new_process(cache):
-    env = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
-    return subprocess.run([sys.executable, "-c", SILU], env=env, capture_output=True, text=True, check=True)
-
-
-@NUMBA
-def test_kernels_are_compiled_once_and_that_is_said(tmp_path):
-    first, second = in_a_new_process(tmp_path), in_a_new_process(tmp_path)
-    assert first.stdout == second.stdout == "tensor([0., 0., 0., 0., 0.]) True\n"
-    assert first.stderr.startswith("minigrad: compiling kernels once") and first.stderr.count("\n") == 1
-    assert second.stderr == ""
-
-
-@NUMBA
-def test_a_cache_that_cannot_be_written_to_gives_one_warning(tmp_path):
-    (tmp_path / "file").write_text("")
-    done = in_a_new_process(tmp_path / "file")
-    assert done.stdout.startswith("tensor([0., 0., 0., 0., 0.]")
-    assert (
-        done.stderr.count("RuntimeWarning: compiled kernels cannot be kept") == 1 and "NUMBA_CACHE_DIR" in done.stderr
-    )
 
 
 def test_a_backward_that_needs_an_overwritten_output_names_it():

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 import train_on_ranks
 
-from minigrad.kernels.threads import own_cores
+from minigrad.kernels.threads import LAUNCHERS, own_cores
 from minigrad.train import find_checkpoint, read_checkpoint
 from minigrad.train.parallel import Share, of_rank, on_every_core
-from minigrad.train.world import LAUNCHERS, World
+from minigrad.train.world import World
 
 SCRIPT = Path(train_on_ranks.__file__)
 MPIEXEC = shutil.which("mpiexec", path=str(Path(sys.executable).parent)) or shutil.which("mpiexec")

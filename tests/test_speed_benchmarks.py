@@ -78,7 +78,7 @@ def test_both_gpts_have_the_same_gradient_for_every_parameter() -> None:
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize("task", mlp_step.TASKS)
+@pytest.mark.parametrize("task", mlp_step.TASKS.values())
 def test_both_small_networks_have_the_same_losses(task: str) -> None:
     ours, theirs = mlp_step.make_step(task, "minigrad"), mlp_step.make_step(task, "PyTorch")
     curves = np.array([(ours().item(), theirs().item()) for _ in range(20)])
@@ -195,8 +195,20 @@ def test_matmul_reports_every_way(no_torch: Path) -> None:
     assert all(one["missing"].keys() == {"PyTorch"} for one in measured.values())
 
 
+@pytest.mark.parametrize("shape", ["3x4", "3x4x8xa", "3x4x8x0", "3,4,8,16", ""])
+def test_a_shape_that_is_none_is_a_usage_error(shape: str) -> None:
+    done = run("benchmarks.matmul", "--quick", "--shape", shape)
+    assert done.returncode == 2
+    assert f"expected four sizes such as 48x64x32x64, got {shape!r}" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_tasks_have_names_that_need_no_quotes() -> None:
+    assert list(mlp_step.TASKS) == ["xor-sgd", "xor-adam", "sine-sgd", "sine-adam"]
+    assert list(mlp_step.TASKS.values()) == ["XOR, SGD", "XOR, Adam", "sine, SGD", "sine, Adam"]  # as in RESULTS.md
+
+
 def test_mlp_step_reports_every_task(no_torch: Path) -> None:
-    done = run("benchmarks.mlp_step", "--quick", "--json", "--task", "sine, Adam", hidden=no_torch)
+    done = run("benchmarks.mlp_step", "--quick", "--json", "--task", "sine-adam", hidden=no_torch)
     result = last_line(done)
     assert result["sine, Adam"] is None
     assert result["detail"]["measured"]["sine, Adam"]["missing"].keys() == mlp_step.TORCHES.keys()

@@ -6,12 +6,15 @@ import importlib.metadata
 import os
 import platform
 import shutil
+import sys
 import warnings
 from argparse import Namespace
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from .. import __version__
+from ..engine.errors import MinigradError
 from .parsing import Command, Parser, flag_json
 from .telling import as_json, plain, table
 
@@ -20,12 +23,16 @@ __all__ = ["DOCTOR", "Finding", "examine"]
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked for; `install` is the command that brings it, where it is missing."""
+    """One thing that was looked for; `install` is the command that brings it, where it is missing.
+
+    `wrong` is a setting that cannot be what was meant, with which other commands fail.
+    """
 
     name: str
     found: bool
     detail: str
     install: str | None = None
+    wrong: bool = False
 
 
 def examine() -> Iterator[Finding]:
@@ -35,8 +42,16 @@ def examine() -> Iterator[Finding]:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 yield look(name)
+        except MinigradError as error:
+            yield Finding(
+                name, False, "; ".join(" ".join(line.split()) for line in str(error).splitlines()), wrong=True
+            )
         except Exception as error:  # a broken library may raise anything
-            yield Finding(name, False, f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
+            yield Finding(name, False, _named(error))
+
+
+def _named(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
 
 
 def _version(package: str) -> str | None:
@@ -88,12 +103,20 @@ def _kernels(name: str) -> Finding:
 
 def _numba(name: str) -> Finding:
     version = _version("numba")
-    return Finding(name, bool(version), version or "missing", None if version else "pip install 'minigrad[fast]'")
+    if version is None:
+        return Finding(name, False, "missing", "pip install 'minigrad[fast]'")
+    from ..kernels.selection import numba_problem
+
+    problem = numba_problem()
+    if problem is not None:
+        detail = f"{version} does not work here: {_named(problem)}"
+        return Finding(name, False, detail, "pip install --upgrade 'minigrad[fast]'")
+    return Finding(name, True, version)
 
 
 def _cuda(name: str) -> Finding:
     from ..engine.backend import backend_named
-    from ..engine.errors import MinigradError, MissingExtraError
+    from ..engine.errors import MissingExtraError
 
     try:
         backend = backend_named("cuda")
@@ -120,8 +143,15 @@ def _mpi(name: str) -> Finding:
     except (ImportError, RuntimeError):
         return Finding(name, False, f"mpi4py {version} finds no MPI library", "pip install 'minigrad[mpi]'")
     library = MPI.Get_library_version().replace("\0", "").split("\n")[0].replace("\t", " ")
-    started = "" if shutil.which("mpiexec") else ", but there is no mpiexec on the PATH"
-    return Finding(name, True, f"mpi4py {version}, {' '.join(library.split())}{started}")
+    return Finding(name, True, f"mpi4py {version}, {' '.join(library.split())}{_mpiexec()}")
+
+
+def _mpiexec() -> str:
+    """What there is to say about where it is, unless simply `mpiexec` starts it."""
+    if shutil.which("mpiexec"):
+        return ""
+    beside = shutil.which("mpiexec", path=os.path.dirname(sys.executable))
+    return f", started by {beside}" if beside else ", but there is no mpiexec on the PATH"
 
 
 def _matplotlib(name: str) -> Finding:
@@ -141,11 +171,24 @@ def _graphviz(name: str) -> Finding:
 def _cache(name: str) -> Finding:
     from ..data.download import cache_directory
 
-    folder = cache_directory()
+    folders = {"": cache_directory()}
+    if os.environ.get("NUMBA_CACHE_DIR"):
+        folders["; compiled kernels: "] = Path(os.environ["NUMBA_CACHE_DIR"])
     own = os.environ.get("MINIGRAD_DATA")
-    return Finding(
-        name, True, f"{folder}{'' if folder.is_dir() else ' (not made yet)'}{f'; own files: {own}' if own else ''}"
-    )
+    told = "".join(f"{label}{folder}{_state(folder)}" for label, folder in folders.items())
+    return Finding(name, all(map(_is_writable, folders.values())), f"{told}{f'; own files: {own}' if own else ''}")
+
+
+def _state(folder: Path) -> str:
+    if not _is_writable(folder):
+        return " (cannot be written to)"
+    return "" if folder.is_dir() else " (not made yet)"
+
+
+def _is_writable(folder: Path) -> bool:
+    """Whether files can be made there, as far as that can be known without making one."""
+    nearest = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    return nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)
 
 
 def _models(name: str) -> Finding:
@@ -180,15 +223,18 @@ def _arguments(parser: Parser) -> None:
 
 def _doctor(options: Namespace) -> int:
     findings = list(examine())
+    wrong = [finding.name for finding in findings if finding.wrong]
     if options.json:
         print(
             as_json({finding.name: {k: v for k, v in asdict(finding).items() if k != "name"} for finding in findings})
         )
-        return 0
+        return 1 if wrong else 0
     print(table((finding.name, "yes" if finding.found else "no", finding.detail) for finding in findings))
     wanted = [(f"  {finding.name}", finding.install) for finding in findings if finding.install]
     print("\nnothing is missing" if not wanted else f"\nto get what is missing (all of it is optional):\n{plain(table(wanted))}")  # fmt: skip
-    return 0
+    if wrong:
+        print(f"\nwrong, and to be mended first: {', '.join(wrong)}")
+    return 1 if wrong else 0
 
 
 DOCTOR = Command(

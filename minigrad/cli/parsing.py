@@ -11,7 +11,10 @@ from typing import NoReturn
 
 from ..engine.errors import ArgumentError, DeviceError, nearest
 
-__all__ = ["Command", "Parser", "Usage", "calling", "counting", "flag_json", "flag_threads", "use_threads", "whole_number"]  # fmt: skip
+__all__ = [
+    "Command", "Parser", "Usage", "calling", "check_environment", "counting", "flag_json", "flag_threads", "use_threads",
+    "whole_number",
+]  # fmt: skip
 
 
 class Usage(Exception):
@@ -93,6 +96,14 @@ def use_threads(count: int | None) -> None:
 
         os.environ["MINIGRAD_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = str(count)
         keep_to(count)
+
+
+def check_environment() -> None:
+    """Say what is wrong with `MINIGRAD_THREADS` or `MINIGRAD_KERNELS` before anything is written."""
+    from ..kernels import selection, threads
+
+    threads.cores()
+    selection.check_environment()
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .catalogue import configured, looked_up, settings_table
-from .parsing import Command, Parser, calling, counting, flag_threads, use_threads, whole_number
+from .parsing import Command, Parser, calling, check_environment, counting, flag_threads, use_threads, whole_number
 from .telling import as_command, plain
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ def _train(options: Namespace) -> int:
     with calling():
         backend_named(options.device)
     use_threads(options.threads)
+    check_environment()
     out = _directory(options.out, options.model)
     _say(f"training {options.model} into {out} (seed {options.seed})")
     options.trained = out
@@ -101,6 +102,7 @@ def _resume(options: Namespace) -> int:
     out = Path(options.run_directory)
     spec = spec_of(story_of(out), out)
     use_threads(options.threads)
+    check_environment()
     options.trained = out
     result = zoo.resume(out, max_steps=options.max_steps, live=options.live)
     return _ended(result, out, spec, options)

@@ -12,11 +12,12 @@ higher derivative is wanted: what a kernel keeps would be a constant there, and 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import wraps
 from time import perf_counter
 from typing import Any, NamedTuple
 
 from ..engine.backend import Array, duplicate, is_array
-from ..engine.errors import MinigradError, explain
+from ..engine.errors import ArgumentError, GradientError, MinigradError, describe, explain
 from ..engine.graph import Node, sweep
 from ..engine.modes import STRICT, enable_grad, local
 from ..engine.op import EXPLAINED, Composite, Op, _output, inside_call, watch
@@ -37,6 +38,63 @@ class Kernel(NamedTuple):
     accepts: Callable[..., bool]
 
 
+class Kernels(dict[str, Kernel]):
+    """The kernels of one op by their names. What each returns is checked the first time, and costs nothing later."""
+
+    def __init__(self, op: str):
+        super().__init__()
+        self.op = op.lstrip("_")
+
+    def __setitem__(self, name: str, kernel: Kernel) -> None:
+        where = f"the {name} kernel of {self.op}"
+
+        @wraps(kernel.forward)
+        def forward(*inputs: Any, **attrs: Any) -> tuple[Array, Any]:
+            result = kernel.forward(*inputs, **attrs)
+            _check_forward(where, result)
+            self._replace(name, "forward", forward, kernel.forward)
+            return result
+
+        @wraps(kernel.backward)
+        def backward(g: Array, kept: Any, needs: Any, *inputs: Any, **attrs: Any) -> Sequence[Array | None]:
+            grads = kernel.backward(g, kept, needs, *inputs, **attrs)
+            _check_backward(where, grads, len(inputs))
+            self._replace(name, "backward", backward, kernel.backward)
+            return grads
+
+        super().__setitem__(name, Kernel(forward, backward, kernel.accepts))
+
+    def _replace(self, name: str, part: str, checked: Any, plain: Any) -> None:
+        """Do without the check from now on, unless the kernel has been exchanged meanwhile."""
+        known = self.get(name)
+        if known is not None and getattr(known, part) is checked:
+            super().__setitem__(name, known._replace(**{part: plain}))
+
+
+def _check_forward(where: str, result: Any) -> None:
+    if not isinstance(result, tuple) or len(result) != 2 or not hasattr(result[0], "shape"):
+        raise ArgumentError(
+            f"{where}: forward gave something else than its output and what it keeps",
+            "two things: the output, an array, and what its backward wants kept, or None",
+            describe(result),
+            "return out, None",
+        )
+
+
+def _check_backward(where: str, grads: Any, count: int) -> None:
+    inputs = "1 input" if count == 1 else f"{count} inputs"
+    if not isinstance(grads, (tuple, list)):
+        problem = f"{where}: backward gave no tuple of gradients for {inputs}"
+    elif len(grads) != count:
+        problem = f"{where}: backward gave {len(grads)} gradient{'s' * (len(grads) != 1)} for {inputs}"
+    elif not all(grad is None or hasattr(grad, "shape") for grad in grads):
+        problem = f"{where}: backward gave a gradient that is no array"
+    else:
+        return
+    expected = f"a tuple with an array for {'it' if count == 1 else 'each'}, or None where `needs` is false"
+    raise GradientError(problem, expected, describe(grads))
+
+
 class Fused(Op):
     """An operation with a definition and kernels; called like any op."""
 
@@ -46,7 +104,7 @@ class Fused(Op):
         )
         self.declare(function, Signature(function, skip=int(isinstance(definition, Op))))
         self.definition = definition
-        self.kernels: dict[str, Kernel] = {}
+        self.kernels = Kernels(self.name)
         self.fused_plans: dict[int, FusedPlan] = {}
         FUSED[self.name] = self
 

@@ -17,20 +17,20 @@ from importlib import import_module
 
 import numpy as np
 
-from ..engine.errors import ArgumentError, MissingExtraError, nearest
+from ..engine.errors import ArgumentError, MissingExtraError
 
 NAMES = ("numpy", "numba", "definitions")
 WORTHWHILE = 4096  # elements: below, loading numba would not pay, and NumPy is as quick
 
 
-def _checked(name: str | None) -> str | None:
+# What the environment says is checked when it is first used: importing minigrad must not fail, least of all in the doctor.
+_chosen: ContextVar[str | None] = ContextVar("kernels", default=os.environ.get("MINIGRAD_KERNELS") or None)
+
+
+def _checked(name: str | None, where: str = "MINIGRAD_KERNELS") -> str | None:
     if name and name not in NAMES:
-        raise ArgumentError(f"unknown kernels {name!r}", " or ".join(NAMES), fix=nearest(name, NAMES))
+        raise ArgumentError(f"{where}: there are no such kernels", f"one of {', '.join(NAMES)}", repr(name))
     return name or None
-
-
-_asked = _checked(os.environ.get("MINIGRAD_KERNELS"))
-_chosen: ContextVar[str | None] = ContextVar("kernels", default=_asked)
 
 
 def candidates(array_type: type, size: int) -> Sequence[str]:
@@ -39,7 +39,7 @@ def candidates(array_type: type, size: int) -> Sequence[str]:
     if array_type is np.ndarray:
         return ("numpy",) if size < WORTHWHILE and name is None else _order(name)
     is_cupy = array_type.__module__.partition(".")[0] == "cupy"
-    return _load_cuda() if is_cupy and name != "definitions" else ()
+    return _load_cuda() if is_cupy and _checked(name) != "definitions" else ()
 
 
 @cache
@@ -52,7 +52,7 @@ def _load_cuda() -> tuple[str, ...]:
 @cache
 def _order(name: str | None) -> tuple[str, ...]:
     """What to try for large arrays on a CPU where these kernels were chosen, or none were."""
-    if name == "definitions":
+    if _checked(name) == "definitions":
         return ()
     is_compiled = name != "numpy" and _load_numba(required=name == "numba")
     return ("numba", "numpy") if is_compiled else ("numpy",)
@@ -60,24 +60,42 @@ def _order(name: str | None) -> tuple[str, ...]:
 
 def _load_numba(required: bool) -> bool:
     """Load the compiled kernels; where that is not possible, say why if they were asked for, or if it is a surprise."""
+    problem = numba_problem()
+    if problem is None:
+        return True
+    is_missing = isinstance(problem, ModuleNotFoundError)
+    if required:
+        raise MissingExtraError(
+            f"numba's kernels were asked for, but numba {'is not installed' if is_missing else 'does not work here'}",
+            got=None if is_missing else f"{type(problem).__name__}: {problem}",
+            fix=f"pip install {'' if is_missing else '--upgrade '}'minigrad[fast]', or MINIGRAD_KERNELS=numpy",
+        )
+    if not is_missing:
+        warnings.warn(f"numba does not work here, NumPy's kernels are used: {problem}", RuntimeWarning, stacklevel=2)
+    return False
+
+
+@cache
+def numba_problem() -> Exception | None:
+    """What keeps numba's kernels, which are loaded and tried for that, from working here; None if nothing does."""
     try:
         import_module("minigrad.kernels.numba").try_out()
-        return True
-    except ModuleNotFoundError as error:
-        if error.name not in ("numba", "llvmlite"):
-            raise
-        if required:
-            raise MissingExtraError(
-                "MINIGRAD_KERNELS=numba: numba is not installed", fix="pip install 'minigrad[fast]'"
-            ) from None
     except Exception as error:  # too old for this NumPy, a broken LLVM: whatever it is, NumPy's kernels work
-        warnings.warn(f"numba does not work here, NumPy's kernels are used: {error}", RuntimeWarning, stacklevel=2)
-    return False
+        if isinstance(error, ModuleNotFoundError) and error.name not in ("numba", "llvmlite"):
+            raise
+        return error.with_traceback(None)
+    return None
 
 
 def implementation() -> str:
     """The name of the kernels that large arrays on the CPU go to."""
     return next(iter(_order(_chosen.get())), "definitions")
+
+
+def check_environment() -> None:
+    """Say now what is wrong with `MINIGRAD_KERNELS`, if anything is, and not when an op first runs."""
+    if _chosen.get() is not None:
+        implementation()
 
 
 @contextmanager
@@ -86,7 +104,7 @@ def use(name: str | None) -> Iterator[None]:
 
     It holds for this thread, and for the threads that training divides a batch among.
     """
-    before = _chosen.set(_checked(name))
+    before = _chosen.set(_checked(name, "use"))
     try:
         implementation()  # so that what cannot be loaded is said here
         yield

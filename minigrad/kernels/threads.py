@@ -26,12 +26,18 @@ _share: int | None = None  # of the cores, where other processes of the same tra
 _depth = 0  # how many are inside `single_blas`, of whom only the first and the last speak to BLAS
 _limit: Any = None  # what the first has told it
 _speaking = threading.Lock()
+LAUNCHERS = (  # what the programs that start several processes call the number of this one, and of all
+    ("PMI_RANK", "PMI_SIZE"),  # MPICH, Intel MPI, MS-MPI
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"),
+    ("PMIX_RANK", "SLURM_STEP_NUM_TASKS"),
+)
 
 
 def cores() -> int:
     """How many threads may be used: `MINIGRAD_THREADS`, or this process's share of the cores it may run on."""
     asked = os.environ.get("MINIGRAD_THREADS")
-    if asked is None:
+    if not asked:
         return _share or len(own_cores())
     if not asked.isdecimal() or int(asked) < 1:
         raise ArgumentError("MINIGRAD_THREADS is a number of threads", "a whole number from 1", repr(asked))
@@ -41,6 +47,15 @@ def cores() -> int:
 def own_cores() -> list[int]:
     """The numbers of the cores that this process may run on."""
     return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [*range(os.cpu_count() or 1)]
+
+
+def launched() -> tuple[int, int]:
+    """This process's rank and their number, as whatever started them says."""
+    for names in LAUNCHERS:
+        rank, size = (os.environ.get(name, "") for name in names)
+        if rank.isdecimal() and size.isdecimal():
+            return int(rank), int(size)
+    return 0, 1
 
 
 def keep_to(count: int) -> None:

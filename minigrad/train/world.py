@@ -21,16 +21,10 @@ from typing import Any
 import numpy as np
 
 from ..engine.backend import backend_of, device_of, on_device_of, to_numpy
-from ..kernels.threads import keep_to, own_cores
+from ..kernels.threads import keep_to, launched, own_cores
 
 __all__ = ["World", "alone", "world"]
 
-LAUNCHERS = (
-    ("PMI_RANK", "PMI_SIZE"),  # MPICH, Intel MPI, MS-MPI
-    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
-    ("MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"),
-    ("PMIX_RANK", "SLURM_STEP_NUM_TASKS"),
-)
 _SLOT = 256  # bytes: what a small message fits in, so that it takes one exchange
 _LONGEST_PAUSE = 1e-3  # seconds between two looks whether the others have come
 _PASSING_ON = 0.5  # seconds that mpiexec is given to show a message, which it may lose once the job is ended
@@ -178,7 +172,7 @@ def alone() -> Iterator[None]:
 @lru_cache(maxsize=1)
 def _all_ranks() -> World:
     """Where they cannot reach each other the first trains alone, and says so."""
-    rank, size = _launched()
+    rank, size = launched()
     if size == 1:
         return World()
     try:
@@ -190,15 +184,6 @@ def _all_ranks() -> World:
             return Ranks(MPI)
         _without_the_others(rank, size, "mpi4py uses another MPI than the mpiexec that started them")
     return World()
-
-
-def _launched() -> tuple[int, int]:
-    """This process's rank and their number, as whatever started them says."""
-    for names in LAUNCHERS:
-        rank, size = (os.environ.get(name, "") for name in names)
-        if rank.isdecimal() and size.isdecimal():
-            return int(rank), int(size)
-    return 0, 1
 
 
 def _without_the_others(rank: int, size: int, problem: str) -> None:

@@ -11,7 +11,7 @@ import os
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,9 @@ from typing import Any
 import numba
 import numpy as np
 from numba.core import event
+from numba.core.caching import FunctionCache
+
+from ..threads import launched
 
 HERE = Path(__file__).parent
 SECONDS = 15  # that compiling all of them takes, on an ordinary machine
@@ -74,23 +77,65 @@ def keeping() -> Iterator[None]:
         numba.config.CACHE_DIR = before
 
 
+class _Kept(FunctionCache):
+    """numba's store for the compiled code of one function, where what cannot be read counts as not there."""
+
+    def load_overload(self, *wanted: Any) -> Any:
+        try:
+            return super().load_overload(*wanted)
+        except Exception:  # unpickling half a file can raise anything
+            _say_once(f"compiled kernels in {self.cache_path} are damaged: they are dropped, and compiled anew")
+            self._attempt(self.flush)
+            return None
+
+    def save_overload(self, *made: Any) -> None:
+        self._attempt(super().save_overload, *made)
+
+    def _attempt(self, write: Callable[..., None], *arguments: Any) -> None:
+        """Kernels work without being kept, so what keeps them from that is only said."""
+        try:
+            write(*arguments)
+        except Exception as error:  # a full disk; a directory that is no longer ours
+            self.disable()
+            reason = getattr(error, "strerror", None) or error
+            _say_once(
+                f"warning: compiled kernels cannot be kept in {self.cache_path} ({reason}): "
+                "delete that directory, or set NUMBA_CACHE_DIR to another"
+            )
+
+
 # Sums may be taken in any order, which lets them be vectorised; NaN and infinities keep their meaning. With "arcp" they
 # would not: 1 / sqrt(x) then becomes an estimate and a step of Newton's, which is NaN for x = inf.
-kernel = numba.njit(nogil=True, cache=KEPT_IN is not None, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+_compiled = numba.njit(nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
 # Within these the order of additions is what makes them right.
 exact = numba.njit(nogil=True, error_model="numpy", fastmath={"contract"})
 
 
-class _Notice(event.Listener):
-    """Says once that kernels are being compiled, so that nobody thinks that the program hangs."""
+def kernel(function: Callable[..., Any]) -> Any:
+    """The function as numba compiles it when it is first called, or as it was compiled and kept by another process."""
+    dispatcher = _compiled(function)
+    if KEPT_IN is not None:
+        dispatcher._cache = _Kept(function)  # as numba's own cache=True does
+    return dispatcher
 
-    said = False
+
+_said: set[str] = set()
+
+
+def _say_once(text: str) -> None:
+    """Say it on stderr, if this process, which is the first of its training, has not yet."""
+    if text not in _said and launched()[0] == 0:
+        _said.add(text)
+        print(f"minigrad: {text}", file=sys.stderr, flush=True)
+
+
+class _Notice(event.Listener):
+    """Says that kernels are being compiled, so that nobody thinks that the program hangs."""
 
     def on_start(self, event: Any) -> None:
         function = event.data["dispatcher"].py_func
-        if not self.said and (function.__module__ or "").startswith(__package__):
-            self.said = True
-            print(f"minigrad: compiling kernels once, about {SECONDS} s in all …", file=sys.stderr, flush=True)
+        if (function.__module__ or "").startswith(__package__):
+            _say_once(f"compiling kernels that are new here, at most about {SECONDS} s …")
 
     def on_end(self, event: Any) -> None:
         pass

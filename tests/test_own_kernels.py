@@ -1,0 +1,68 @@
+"""Kernels of one's own: a mistake in what they return is named the first time they run."""
+
+import numpy as np
+import pytest
+
+import minigrad as mg
+from minigrad.kernels import FUSED, Fused, Kernel
+
+rng = np.random.default_rng(0)
+
+
+@pytest.fixture
+def doubling():
+    """A function that makes an op of a kernel, whose backward is right unless it is given."""
+    before = dict(FUSED)
+
+    def make(forward, backward=lambda g, kept, needs, x: (2 * g,)):
+        def doubled(x):
+            return x + x
+
+        op = Fused(doubled)
+        op.kernels["numpy"] = Kernel(forward, backward, lambda x: True)
+        return op
+
+    yield make
+    FUSED.clear()
+    FUSED.update(before)
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        (lambda g: None, "backward gave no tuple of gradients for 1 input\n"),
+        (lambda g: 2 * g, "backward gave no tuple of gradients for 1 input\n"),
+        (lambda g: (), "backward gave 0 gradients for 1 input\n"),
+        (lambda g: (g, g), "backward gave 2 gradients for 1 input\n"),
+        (lambda g: (2.0,), "backward gave a gradient that is no array\n"),
+    ],
+)
+@pytest.mark.parametrize("rows", [1, 3])
+def test_a_backward_that_returns_something_else_than_gradients_is_named(doubling, given, problem, rows):
+    op = doubling(lambda x: (x + x, None), lambda g, kept, needs, x: given(g))
+    x = mg.tensor(rng.standard_normal((rows, 2)), requires_grad=True)
+    with pytest.raises(mg.MinigradError) as caught:
+        op(x).sum().backward()
+    assert str(caught.value).startswith(f"the numpy kernel of doubled: {problem}")
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3])
+def test_a_forward_that_returns_only_the_output_is_named(doubling, rows):
+    op = doubling(lambda x: x + x)
+    with pytest.raises(mg.MinigradError, match="the numpy kernel of doubled: forward gave something else") as caught:
+        op(mg.tensor(rng.standard_normal((rows, 5))))
+    assert f"({rows}, 5) float64" in str(caught.value)
+
+
+def test_a_kernel_is_checked_the_first_time_and_then_called_as_it_is(doubling):
+    def forward(x):
+        return x + x, None
+
+    def backward(g, kept, needs, x):
+        return (2 * g,)
+
+    op = doubling(forward, backward)
+    x = mg.tensor(rng.standard_normal(3), requires_grad=True)
+    op(x).sum().backward()
+    assert op.kernels["numpy"].forward is forward and op.kernels["numpy"].backward is backward
+    np.testing.assert_array_equal(x.grad.numpy(), np.full(3, 2.0))
