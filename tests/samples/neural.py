@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 import minigrad.nn  # noqa: F401  (which makes the functions of neural networks known)
@@ -230,6 +232,32 @@ add(
 add("linear", lambda x, w, bias: x @ w.T + bias, spread(2, 3), spread(4, 3, seed=1), spread(4, seed=2))
 add("linear", lambda x, w: x @ w.T, spread(2, 2, 3), spread(2, 3, seed=1), label="no bias, more axes")
 add("linear", lambda x, w, bias: x @ w.T + bias, spread(3), spread(4, 3, seed=1), spread(4, seed=2), label="vector")
+
+
+def gelu_reference(x, approximate="none"):
+    """By the normal distribution, or by the formula with tanh."""
+    if approximate == "tanh":
+        return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+    return x * 0.5 * (1 + np.vectorize(math.erf, otypes=[float])(x / math.sqrt(2)))
+
+
+add(
+    "linear_gelu",
+    lambda x, w, bias: gelu_reference(x @ w.T + bias),
+    spread(2, 3),
+    spread(4, 3, seed=1),
+    spread(4, seed=2),
+    dtype_as_reference=False,
+)
+add(
+    "linear_gelu",
+    lambda x, w, approximate: gelu_reference(x @ w.T, approximate),
+    spread(2, 2, 3),
+    spread(2, 3, seed=1),
+    kwargs={"approximate": "tanh"},
+    label="tanh, no bias, more axes",
+    dtype_as_reference=False,
+)
 add("embedding", lambda i, w: w[i], np.array([[0, 2], [2, 2]]), spread(3, 2))
 add(
     "embedding",
