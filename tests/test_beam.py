@@ -9,6 +9,7 @@ import pytest
 
 from minigrad.decode import beam_search, greedy
 from minigrad.decode.beam import length_penalty
+from minigrad.engine.errors import NonFiniteError
 
 VOCABULARY, END = 5, 0
 SCORES = np.random.default_rng(0).standard_normal((VOCABULARY, VOCABULARY, VOCABULARY))
@@ -82,3 +83,42 @@ def test_the_tree_holds_what_was_looked_at():
     assert len(root.children) == VOCABULARY  # of the first step: all there are, since 2 · 3 are more
     assert [*sorted((child.score for child in root.children), reverse=True)] == [child.score for child in root.children]
     assert np.exp([child.score for child in root.children]).sum() == pytest.approx(1)
+
+
+class Sure:
+    """Says 1, 2, 3, 4, 1, 2, … seven times and then ends, and is almost sure of it; all else is equally unlikely."""
+
+    def __init__(self) -> None:
+        self.length = 0
+
+    def __call__(self, tokens: np.ndarray) -> np.ndarray:
+        scores = np.zeros((len(tokens), VOCABULARY))
+        scores[:, END if self.length == 7 else 1 + self.length % 4] = 6
+        self.length += 1
+        return scores
+
+    def select(self, rows: np.ndarray) -> None:
+        pass
+
+
+@pytest.mark.parametrize("beams", [1, 2, 3, 5])
+@pytest.mark.parametrize("alpha", [0.0, 1.0])
+def test_bad_ones_that_end_early_do_not_end_the_search(beams, alpha):
+    """After each token the end is as likely as any mistake, so that five sentences are finished before the right one."""
+    ((best, *_),) = beam_search(Sure(), np.array([[1]]), beams=beams, length=20, end=END, alpha=alpha)
+    assert best.tokens == [1, 2, 3, 4, 1, 2, 3]
+
+
+def test_each_sequence_has_its_own_greatest_length():
+    found = beam_search(Sure(), np.array([[1], [1], [1]]), beams=2, length=[2, 20, 5], end=END)
+    assert [len(hypotheses[0].tokens) for hypotheses in found] == [2, 7, 5]
+
+
+@pytest.mark.parametrize("wrong", [np.nan, -np.inf])
+def test_scores_that_are_not_finite_are_explained(wrong):
+    class Broken(Chain):
+        def __call__(self, tokens: np.ndarray) -> np.ndarray:
+            return np.full((len(tokens), VOCABULARY), wrong)
+
+    with pytest.raises(NonFiniteError, match="no token can be chosen"):
+        beam_search(Broken(), np.array([[1]]), beams=2, length=3, end=END)

@@ -74,7 +74,7 @@ def test_version_is_that_of_the_package(capsys):
 
 def test_every_verb_is_listed_with_what_it_does():
     assert list(COMMANDS) == [
-        "list", "show", "new", "train", "resume", "eval", "predict", "plot", "report", "graph", "attention", "average",
+        "list", "show", "new", "train", "resume", "eval", "predict", "sample", "translate", "plot", "report", "graph", "attention", "average",
         "export", "check", "doctor", "demo",
     ]  # fmt: skip
     for arguments in ((), ("--help",)):
@@ -120,7 +120,7 @@ def test_help_of_every_command_has_an_example_that_can_be_called_so(name, capsys
         (["train", "xor", "--device", "gpu"], "unknown device 'gpu': use 'cuda'"),
         (["show", "xro"], "did you mean 'xor'?"),
         (["check", "xro"], "did you mean 'xor'?"),
-        (["list", "--task", "clasification"], "did you mean 'classification'?"),
+        (["list", "--task", "regresion"], "did you mean 'regression'?"),
         (["new", "xor"], "there is a model 'xor' already, of minigrad"),
         (["new", "My-Model"], "'My-Model' cannot be the name of a plugin: for instance my_model"),
         (["new", "numpy"], "another Python package: for instance my_numpy"),

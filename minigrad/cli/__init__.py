@@ -13,7 +13,20 @@ from collections.abc import Sequence
 
 from .. import __version__
 from ..engine.errors import nearest
-from . import attention, catalogue, curves, demo, doctor, graph, plugins, report, training, using
+from . import (
+    attention,
+    catalogue,
+    curves,
+    demo,
+    doctor,
+    graph,
+    plugins,
+    report,
+    sampling,
+    training,
+    translating,
+    using,
+)  # fmt: skip
 from .parsing import Parser, Usage
 from .telling import explained, plain
 
@@ -27,6 +40,8 @@ COMMANDS = {
     "resume": training.RESUME,
     "eval": using.EVAL,
     "predict": using.PREDICT,
+    "sample": sampling.SAMPLE,
+    "translate": translating.TRANSLATE,
     "plot": curves.PLOT,
     "report": report.REPORT,
     "graph": graph.GRAPH,

@@ -6,7 +6,9 @@ All of them work on a `Continuation`: something that is given new tokens, and sa
 from .beam import Branch, Hypothesis, beam_search
 from .continuing import Continuation, LanguageModel
 from .sampling import Sampling, generate, greedy
+from .streaming import TextStream, continue_text
 
 __all__ = [
-    "Branch", "Continuation", "Hypothesis", "LanguageModel", "Sampling", "beam_search", "generate", "greedy",
+    "Branch", "Continuation", "Hypothesis", "LanguageModel", "Sampling", "TextStream", "beam_search", "continue_text",
+    "generate", "greedy",
 ]  # fmt: skip

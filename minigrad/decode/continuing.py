@@ -31,6 +31,7 @@ class LanguageModel:
 
     def __init__(self, model: Any, cached: bool = True):
         self.model, self.cached = model, cached
+        self.device = next((parameter.device for parameter in model.parameters()), None)
         self.cache = model.new_cache() if cached else None
         self.window: np.ndarray | None = None  # what the model sees, (B, at most context)
         self.has_slid = False
@@ -42,11 +43,12 @@ class LanguageModel:
             self.cache, self.has_slid = self.model.new_cache() if self.cached else None, True
         self.window = seen
         with no_grad():
-            scores = self.model(tensor(tokens if self.cached else seen), cache=self.cache)[:, -1]  # (B, n, V) -> (B, V)
+            given = tensor(tokens if self.cached else seen, device=self.device)
+            scores = self.model(given, cache=self.cache)[:, -1]  # (B, n, V) -> (B, V)
         return np.asarray(scores.numpy(), np.float64)
 
     def select(self, rows: np.ndarray) -> None:
         if self.window is not None:
             self.window = self.window[rows]
         if self.cache is not None:
-            self.cache.select(tensor(rows))
+            self.cache.select(tensor(rows, device=self.device))

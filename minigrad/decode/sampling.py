@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
-from dataclasses import dataclass
+import math
+from collections.abc import Container, Iterable, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..engine.errors import ArgumentError
+from ..engine.errors import ArgumentError, NonFiniteError
 from .continuing import Continuation
 
 __all__ = ["Sampling", "generate", "greedy", "log_softmax"]
@@ -17,8 +18,10 @@ __all__ = ["Sampling", "generate", "greedy", "log_softmax"]
 class Sampling:
     """How a token is drawn from scores.
 
-    `temperature` 0 takes the best; above, scores are divided by it. `top_k` leaves only the k best, `top_p` only the
-    fewest that are together at least so likely. `repetition_penalty` above 1 makes tokens that were there less likely.
+    `temperature` 0 takes the best; above, scores are divided by it. `top_k` leaves only the k best, and others as good
+    as the last of them; `top_p` only the fewest that are together at least so likely. `repetition_penalty` above 1 makes
+    tokens that were there before less likely: their scores are divided by it, or multiplied if they are negative.
+    Tokens that are `forbidden` never come.
 
     >>> Sampling(temperature=0).choose(np.array([[0.1, 2.0, 1.0]]), np.random.default_rng(0))
     array([1])
@@ -28,17 +31,22 @@ class Sampling:
     top_k: int | None = None
     top_p: float | None = None
     repetition_penalty: float = 1.0
+    forbidden: frozenset[int] = frozenset()
 
     def __post_init__(self) -> None:
         wrong = {
-            "temperature": (self.temperature >= 0, "0 or more"),
+            "temperature": (0 <= self.temperature < math.inf, "0 or more"),
             "top_k": (self.top_k is None or self.top_k >= 1, "1 or more"),
             "top_p": (self.top_p is None or 0 < self.top_p <= 1, "above 0, at most 1"),
-            "repetition_penalty": (self.repetition_penalty >= 1, "1 or more"),
+            "repetition_penalty": (1 <= self.repetition_penalty < math.inf, "1 or more"),
         }
         for name, (is_right, expected) in wrong.items():
             if not is_right:
                 raise ArgumentError(f"{name} cannot be {getattr(self, name)}", expected)
+
+    def without(self, tokens: Iterable[int]) -> Sampling:
+        """The same, with these tokens forbidden as well."""
+        return replace(self, forbidden=self.forbidden | frozenset(tokens))
 
     def probabilities(self, scores: np.ndarray, seen: np.ndarray | None = None) -> np.ndarray:
         """How likely each token is to be drawn, after tokens `seen`: (B, V), (B, n) -> (B, V)."""
@@ -46,12 +54,22 @@ class Sampling:
         if seen is not None and self.repetition_penalty != 1:
             for row, tokens in zip(scores, seen):
                 known = np.unique(tokens)
-                row[known] = np.where(
-                    row[known] > 0, row[known] / self.repetition_penalty, row[known] * self.repetition_penalty
-                )
+                penalised = np.where(row[known] > 0, 1 / self.repetition_penalty, self.repetition_penalty)
+                row[known] *= penalised
+        scores[:, [token for token in self.forbidden if token < scores.shape[1]]] = -np.inf
+        best = scores.max(axis=1, keepdims=True)
+        if not np.isfinite(best).all():
+            raise NonFiniteError(
+                "no token can be chosen: the scores are not finite",
+                "at least one finite score in each row, and no NaN",
+                fix="the model has diverged: use an earlier checkpoint, or train with a smaller lr",
+            )
         if self.temperature == 0:
-            return np.eye(scores.shape[1])[scores.argmax(axis=1)]
-        scores = log_softmax(scores / self.temperature)
+            likely = np.zeros_like(scores)
+            likely[np.arange(len(scores)), scores.argmax(axis=1)] = 1
+            return likely
+        with np.errstate(over="ignore"):  # at a temperature of almost 0 all but the best are infinitely unlikely
+            scores = log_softmax((scores - best) / self.temperature)
         if self.top_k is not None and self.top_k < scores.shape[1]:
             least = np.sort(scores, axis=1)[:, -self.top_k, None]
             scores = log_softmax(np.where(scores >= least, scores, -np.inf))

@@ -1,0 +1,103 @@
+"""GPT: tokens and their positions, a causal stack of blocks, and a head that is the table of tokens again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import minigrad as mg
+from minigrad import nn
+from minigrad.nn import functional as F
+
+IGNORED = -100  # a target that does not count
+
+
+class GPT(nn.Module):
+    """Tokens (B, T) -> logits of the token after each, (B, T, vocab).
+
+    `positions` are "learned", "sinusoidal" (both are added to the tokens) or "rotary" (queries and keys are turned);
+    `norm`, `activation`, `hidden`, `bias` and `dropout` are those of `nn.TransformerBlock`. It is made to see `context`
+    tokens at once. Weights start as GPT-2's.
+
+    >>> model = GPT(vocab=10, context=8, layers=1, heads=2, dim=4)
+    >>> model([[1, 2, 3]]).shape
+    (1, 3, 10)
+    """
+
+    def __init__(
+        self,
+        vocab: int,
+        context: int,
+        layers: int,
+        heads: int,
+        dim: int,
+        *,
+        hidden: int | None = None,
+        positions: str = "learned",
+        norm: str = "layer",
+        activation: str = "gelu_tanh",
+        bias: bool = True,
+        dropout: float = 0.0,
+    ):
+        self.context = context
+        self.tokens = nn.Embedding(vocab, dim)
+        # Tokens start small beside sines, which go up to 1, so they are enlarged as in "Attention is all you need".
+        self.scale = dim**0.5 if positions == "sinusoidal" else 1.0
+        self.positions: Any = None
+        if positions != "rotary":
+            learned = positions == "learned"
+            self.positions = nn.LearnedPositions(context, dim) if learned else nn.SinusoidalPositions(dim)
+        self.dropout = nn.Dropout(dropout)
+        self.encoder = nn.Encoder(
+            layers, dim, heads, hidden, causal=True, activation=activation, norm=norm, bias=bias, dropout=dropout,
+            rotary=nn.RotaryPositions(dim // heads) if positions == "rotary" else None,
+        )  # fmt: skip
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the weights as GPT-2 does: deviation 0.02, less where a block adds to the stream; biases begin at 0."""
+        layers = len(self.encoder.blocks)
+        for name, parameter in self.named_parameters():
+            if parameter.ndim == 2:
+                adds = name.endswith(("out_proj.weight", "down.weight"))
+                nn.init.gpt2_(parameter, layers if adds else None)
+            elif name.endswith("bias"):
+                nn.init.zeros_(parameter)
+
+    def new_cache(self) -> Any:
+        """An empty cache for generating token by token."""
+        return self.encoder.new_cache()
+
+    def forward(self, tokens: Any, cache: Any = None) -> mg.Tensor:
+        """With a cache, `tokens` are only those that it has not seen."""
+        x = self.tokens(tokens)  # (B, T) -> (B, T, C)
+        if self.positions is not None:
+            x = self.positions(x if self.scale == 1 else self.scale * x, 0 if cache is None else cache.length)
+        x = self.encoder(self.dropout(x), cache=cache)
+        return F.linear(x, self.tokens.weight)  # (B, T, C) -> (B, T, vocab)
+
+
+def matrices_and_others(model: GPT) -> list[dict[str, Any]]:
+    """Parameters as groups for an optimiser: only matrices shrink, since norms and biases have no reason to be small."""
+    parameters = list(model.parameters())
+    matrices, others = ([p for p in parameters if (p.ndim >= 2) == wanted] for wanted in (True, False))
+    return [{"params": matrices}, {"params": others, "weight_decay": 0.0}]
+
+
+def loss(model: Any, batch: Any) -> dict[str, Any]:
+    """The cross-entropy of the next tokens, summed over those that count."""
+    targets = mg.tensor(batch.targets, device=model.tokens.weight.device)
+    logits = model(mg.tensor(batch.inputs, device=targets.device))
+    wrong = F.cross_entropy(
+        logits.reshape(-1, logits.shape[-1]),  # (B, T, vocab) -> (B·T, vocab)
+        targets.reshape(-1),
+        ignore_index=IGNORED,
+        reduction="sum",
+    )
+    return {"loss": (wrong, int((targets != IGNORED).sum()))}
+
+
+def mean_loss(model: Any, batch: Any) -> float:
+    """The loss of one batch, by itself."""
+    with mg.no_grad():
+        amount, count = loss(model, batch)["loss"]
+    return float(amount) / count

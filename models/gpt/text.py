@@ -1,0 +1,120 @@
+"""Running text to learn from: a file, or the shipped stories; its beginning is learned, its end is held out."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import minigrad as mg
+from minigrad.data import (
+    BlockBatches,
+    BPETokenizer,
+    CharTokenizer,
+    Tokenizer,
+    WordTokenizer,
+    read_text,
+    split_text,
+    story_text,
+)
+from minigrad.data.errors import DataError
+from minigrad.decode import Sampling, continue_text
+from minigrad.train.steps import evaluate as mean_loss
+from minigrad.zoo import Data
+
+from .model import loss
+from .task import Task
+
+JUDGED = 64  # blocks of a batch when only the loss is wanted, at most
+LOGITS = 2**26  # numbers that may then be computed at once
+PREDICTED = 100  # tokens with which `predict` continues an input
+SHOWN = 200  # tokens of a sample at a validation
+
+
+def text_of(config: Any, path: str | None) -> str:
+    """The text of a file, or of the stories."""
+    return story_text(config.characters) if path is None else read_text(path)[0]
+
+
+def tokenizer_for(config: Any, text: str) -> Tokenizer:
+    """A tokenizer of the kind that the config names, with at most as many tokens."""
+    if config.tokenizer == "char":
+        return CharTokenizer.train(text, config.vocab)
+    if config.tokenizer == "word":
+        return WordTokenizer.train(text, config.vocab)
+    made = BPETokenizer.train(text, config.vocab)
+    # Asked for exactly what it could find, it finds the same again, as it must when a run is resumed.
+    return made if made.vocab_size == config.vocab else BPETokenizer.train(text, made.vocab_size)
+
+
+def text_data(config: Any, path: str | None) -> Data:
+    """Blocks from anywhere in the first nine tenths; judged by all the rest, in blocks that do not overlap."""
+    split = split_text(text_of(config, path), valid=0.1)
+    tokenizer = tokenizer_for(config, split.train)
+    learned = tokenizer.encode(split.train)
+    if len(learned) <= config.context:
+        raise DataError(
+            f"gpt: the text is too short to learn from: {len(learned)} tokens in its first nine tenths",
+            f"more than context={config.context}",
+            f"{len(split.train) + len(split.valid)} characters in all",
+            f"give more text, or context={max(len(learned) // 2, 1)}",
+        )
+    seed = int(mg.randint(0, 2**31, (1,)).item())
+    config = dataclasses.replace(config, vocab=tokenizer.vocab_size)
+    return Data(
+        BlockBatches(learned, config.context, config.batch, seed=seed),
+        valid=whole(config, tokenizer.encode(split.valid)),
+        config=config,
+        tokenizer=tokenizer,
+    )
+
+
+def whole(config: Any, ids: list[int]) -> BlockBatches | None:
+    """Every token after the first as a target exactly once; None where there is none."""
+    if len(ids) < 2:
+        return None
+    rows = min(max(LOGITS // (config.context * config.vocab), 1), JUDGED)
+    return BlockBatches(ids, config.context, rows, order="sequential")
+
+
+def evaluate_text(loaded: Any, path: str | None) -> dict[str, Any]:
+    """The mean loss over the whole of the text that was held out, or over the whole of another file."""
+    config, text = loaded.config, text_of(loaded.config, path)
+    is_own = loaded.story["data"] == (None if path is None else os.path.abspath(path))
+    judged = split_text(text, valid=0.1).valid if is_own else text
+    batches = whole(config, loaded.tokenizer.encode(judged))
+    if batches is None:
+        raise DataError(
+            "gpt: too little text is held out to judge by", "2 tokens or more", repr(judged), "give another --data"
+        )
+    mean = mean_loss(loaded.model, loss, batches)["loss"]
+    targets = len(batches.ids) - 1
+    return {
+        "whole_validation_loss" if is_own else "whole_text_loss": mean,
+        "perplexity": math.exp(mean) if mean < 700 else math.inf,
+        "bits_per_character": mean * targets / max(len(judged), 1) / math.log(2),
+        "tokens": targets,
+        "unknown": loaded.tokenizer.unknown_rate(judged),
+    }
+
+
+def predict_text(loaded: Any, text: str) -> dict[str, Any]:
+    """The continuation of a text, drawn with temperature 0.8, always the same; and what of the text was left out."""
+    notes: list[str] = []
+    pieces = sample_text(loaded, text, length=PREDICTED, sampling=Sampling(0.8), notice=notes.append)
+    return {"input": text, "continuation": "".join(pieces), **({"note": "; ".join(notes)} if notes else {})}
+
+
+def sample_text(loaded: Any, prompt: str, **options: Any) -> Iterator[str]:
+    """The continuation of any text, in pieces as they come."""
+    return continue_text(loaded.model, loaded.tokenizer, prompt, **options)
+
+
+def show_text(loaded: Any) -> str:
+    """What it writes when nothing is given."""
+    return "".join(sample_text(loaded, "", length=SHOWN, sampling=Sampling(0.8)))
+
+
+TASK = Task(text_data, evaluate_text, predict_text, sample_text, show_text, lambda config: "")

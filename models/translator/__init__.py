@@ -1,0 +1,221 @@
+"""The translator: an encoder-decoder transformer that learns from anybody's sentence pairs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from minigrad.zoo import Config, Data, ModelSpec, option
+
+CORPORA = ("phrasebook", "pairs", "reverse", "denoise", "multi30k", "tatoeba")
+
+
+@dataclass(frozen=True)
+class TranslatorConfig(Config):
+    """What it learns from, its sizes, and how it is trained; sizes that are none are chosen by the amount of data."""
+
+    corpus: str = option("phrasebook", "what to learn from, unless --data says it", choices=CORPORA)
+    pairs: int = option(40_000, "how many examples are made, where they are made", least=1)
+    form: str = option("", "of text: as it is, small letters, or the phrasebook's", choices=("", "plain", "lower", "phrasebook"))  # fmt: skip
+    vocabulary: str = option("", "of what: words, or byte pairs, which know no unknown word", choices=("", "word", "bpe"))  # fmt: skip
+    vocab: int | None = option(None, "how many tokens at most, five special ones included", least=6)
+    depth: int | None = option(None, "how many layers in the encoder, and in the decoder", least=1)
+    dim: int | None = option(None, "the width", least=1)
+    heads: int | None = option(None, "how many heads attend", least=1)
+    hidden: int | None = option(None, "the width inside the MLPs", least=1)
+    activation: str = option("relu", "inside the MLPs", choices=("relu", "gelu", "swiglu"))
+    norm_first: bool = option(True, "normalise before each part (pre-norm), not after (post-norm)")
+    tied: bool = option(True, "one matrix for the vectors of both languages and for the output")
+    dropout: float | None = option(None, "how much is dropped in training", least=0)
+    smoothing: float = option(0.1, "label smoothing", least=0)
+    sampling: float = option(0.0, "scheduled sampling: how often the decoder is fed its own choice", least=0)
+    shift: int = option(0, "in training, positions begin anywhere up to this", least=0)
+    masked: float = option(0.3, "denoise: which share of a text is masked", least=0)
+    span: float = option(3.0, "denoise: how many tokens a mask hides, on average", least=1)
+    max_length: int = option(100, "longer sentences, in tokens, are left out", least=2)
+    epochs: float | None = option(None, "how often to go through the data, where steps is 0", least=0)
+    steps: int = option(0, "how many steps to train; 0 for as many as the epochs have", least=0)
+    batch: int | None = option(None, "how many tokens in a batch on each side, padding included")
+    lr: float = option(3e-3, "learning rate, at its highest")
+    schedule: str = option("cosine", "how the rate falls", choices=("cosine", "inverse-sqrt", "noam"))
+    warmup: int = option(100, "over how many steps the rate rises", least=1)
+    valid_every: int = option(0, "steps between validations; 0 for one an epoch, twenty at most", least=0)
+    beams: int = option(5, "beams that a translation is searched with; 1 is greedy", least=1)
+    alpha: float = option(1.0, "length penalty of the search: the more, the longer", least=0)
+    bleu: str = option("13a", "how BLEU cuts texts into words", choices=("13a", "intl", "char", "none"))
+    judged: int = option(1000, "how many test sentences are translated to judge it, at most", least=1)
+
+
+def data(config: TranslatorConfig, path: str | None) -> Data:
+    """Pairs from the shipped phrasebook and grammar, from a task, or from anybody's files."""
+    from .choosing import prepared
+
+    return prepared(config, path)
+
+
+def build(config: TranslatorConfig) -> Any:
+    from .choosing import sized
+    from .model import Translator
+
+    c = sized(config)
+    return Translator(
+        c.vocab, c.dim, c.heads, c.hidden, c.depth, dropout=c.dropout, norm_first=c.norm_first, activation=c.activation,
+        tied=c.tied, smoothing=c.smoothing, sampling=c.sampling, shift=c.shift,
+    )  # fmt: skip
+
+
+def loss(model: Any, batch: Any) -> dict[str, Any]:
+    from .model import translation_loss
+
+    return translation_loss(model, batch)
+
+
+def example(config: TranslatorConfig) -> Any:
+    """Three pairs of unequal lengths."""
+    from minigrad.data import BOS, EOS, Padded, PairBatch
+
+    tokens = range(5, config.vocab or 12)
+    sources = [[*tokens[:4], EOS], [*tokens[2:4], EOS], [*tokens[3:6], EOS]]
+    targets = [[BOS, *tokens[1:3], EOS], [BOS, *tokens[3:5], tokens[0], EOS], [BOS, tokens[5], EOS]]
+    return PairBatch(Padded.of(sources), Padded.of(targets))
+
+
+def optimizer(model: Any, config: TranslatorConfig) -> Any:
+    from minigrad.optim import AdamW
+
+    return AdamW(model.parameters(), lr=config.lr, betas=(0.9, 0.98), eps=1e-9, weight_decay=config.weight_decay)
+
+
+def schedule(optimizer: Any, config: TranslatorConfig) -> Any:
+    from minigrad.optim import Cosine, InverseSqrt, Noam
+
+    from .choosing import sized
+
+    if config.schedule == "inverse-sqrt":
+        return InverseSqrt(optimizer, config.warmup)
+    if config.schedule == "noam":
+        return Noam(optimizer, sized(config).dim, config.warmup)
+    return Cosine(optimizer, config.steps, min(config.warmup, config.steps // 2))
+
+
+def predict(loaded: Any, inputs: list[str]) -> list[Any]:
+    """The translation of each sentence, and the logarithm of its probability, divided by the length penalty."""
+    return [
+        {"input": found.source, "translation": found.text, "score": round(found.score, 4)}
+        for found in translate(loaded, inputs)
+    ]
+
+
+def translate(loaded: Any, texts: Any, **options: Any) -> list[Any]:
+    """Translations of texts, as `minigrad_models.translator.translating.translate` makes them."""
+    from .translating import translate
+
+    return translate(loaded, [texts] if isinstance(texts, str) else list(texts), **options)
+
+
+def evaluate(loaded: Any, path: str | None) -> dict[str, Any]:
+    """BLEU, chrF, perplexity and exact match on test sentences, teacher-forced and free-running accuracy, worst examples."""
+    from .judging import evaluate
+
+    return evaluate(loaded, path)
+
+
+def exposure(loaded: Any, path: str | None = None) -> Any:
+    """How often each position is right when fed the true tokens before it, and when fed the model's own."""
+    from .judging import exposure
+
+    return exposure(loaded, path)
+
+
+def attend(loaded: Any, text: str, **options: Any) -> dict[str, Any]:
+    """What the model is called with to see its attention while it translates a text."""
+    from .translating import attend
+
+    return attend(loaded, text, **options)
+
+
+def attention(loaded: Any, text: str, **options: Any) -> Any:
+    """All attentions while a text is translated, as a minigrad.viz Attention."""
+    from minigrad.viz.attending import attention
+
+    given = attend(loaded, text, **options)
+    return attention(loaded.model, *given.pop("inputs"), title=f"translator: {text}", **given)
+
+
+def tree(loaded: Any, translation: Any) -> dict[str, Any]:
+    """The tree of the search that found a translation, for minigrad.viz.beam."""
+    from .translating import tree_of
+
+    return tree_of(loaded, translation)
+
+
+def samples(loaded: Any) -> str:
+    """A few sentences and how they are translated right now."""
+    from .judging import samples
+
+    return samples(loaded)
+
+
+def after(loaded: Any, folder: Any) -> str:
+    """What it makes of a few sentences that it was not trained on."""
+    return samples(loaded)
+
+
+_MULTI30K = {
+    "corpus": "multi30k", "form": "lower", "vocabulary": "bpe", "vocab": 8000, "depth": 4, "dim": 128, "heads": 4,
+    "hidden": 256, "dropout": 0.2, "smoothing": 0.1, "batch": 1500, "lr": 0.003, "schedule": "inverse-sqrt",
+    "warmup": 1000, "epochs": 17, "beams": 5, "bleu": "none",
+}  # fmt: skip
+_REVERSE = {
+    "corpus": "reverse", "pairs": 50_000, "vocabulary": "word", "depth": 2, "dim": 64, "heads": 4, "hidden": 256,
+    "dropout": 0.1, "smoothing": 0.0, "batch": 2048, "lr": 0.002, "epochs": 10, "beams": 1, "bleu": "none",
+}  # fmt: skip
+_DENOISE = {
+    "corpus": "denoise", "pairs": 20_000, "vocabulary": "word", "depth": 2, "dim": 128, "heads": 4, "hidden": 256,
+    "dropout": 0.1, "epochs": 6,
+}  # fmt: skip
+_TATOEBA = {
+    "corpus": "tatoeba", "vocabulary": "bpe", "vocab": 8000, "depth": 3, "dim": 256, "heads": 8, "hidden": 512,
+    "dropout": 0.1, "batch": 3000, "lr": 0.002, "warmup": 400, "epochs": 10, "beams": 5, "max_length": 60,
+}  # fmt: skip
+
+spec = ModelSpec(
+    name="translator",
+    task="translation",
+    summary="an encoder-decoder transformer that translates, and learns from any sentence pairs",
+    config=TranslatorConfig,
+    data=data,
+    build=build,
+    loss=loss,
+    example=example,
+    predict=predict,
+    evaluate=evaluate,
+    optimizer=optimizer,
+    schedule=schedule,
+    presets={
+        "reverse": _REVERSE,
+        "denoise": _DENOISE,
+        "multi30k": _MULTI30K,
+        "tatoeba": _TATOEBA,
+        "small": {"pairs": 4000, "depth": 1, "dim": 64, "heads": 4, "hidden": 128, "epochs": 4},
+    },
+    tiny={
+        "corpus": "reverse",
+        "pairs": 60,
+        "vocabulary": "word",
+        "depth": 1,
+        "dim": 8,
+        "heads": 2,
+        "hidden": 12,
+        "dropout": 0.0,
+        "epochs": 4,
+        "batch": 200,
+        "lr": 1e-2,
+        "beams": 2,
+    },  # fmt: skip
+    verbs={"translate": translate, "exposure": exposure, "attention": attention, "tree": tree},
+    samples=samples,
+    attend=attend,
+    after=after,
+    example_inputs=("You are welcome",),
+)

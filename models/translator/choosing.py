@@ -1,0 +1,133 @@
+"""What nobody set: sizes by the amount of data, words or byte pairs by the words in it, and how long to train."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from minigrad.data import BatchReport, BPETokenizer, PairBatches, WordTokenizer, encode_pairs
+from minigrad.zoo import Data
+
+from .corpora import Corpus, corpus_of, form_of
+from .denoising import DenoisingBatches, encoded
+from .turns import InTurns
+
+FEW_WORDS = 5000  # with more different words than that, or more rare ones, byte pairs do better
+VALIDATIONS = 20  # at most, where epochs are short
+RARE = 0.02  # the share of running words that may be there only once
+
+
+@dataclass(frozen=True)
+class Size:
+    """Settings that go together, for up to so many pairs."""
+
+    pairs: float
+    depth: int
+    dim: int
+    heads: int
+    hidden: int
+    dropout: float
+    epochs: float
+    vocab: int  # of byte pairs
+    batch: int
+
+
+SIZES = (
+    Size(1_000, 2, 64, 4, 128, 0.1, 100, 1000, 512),
+    Size(10_000, 2, 128, 4, 256, 0.1, 30, 4000, 1024),
+    Size(60_000, 4, 128, 4, 256, 0.2, 17, 8000, 1500),
+    Size(float("inf"), 3, 256, 8, 512, 0.1, 8, 8000, 2048),
+)
+PHRASEBOOK = Size(float("inf"), 2, 96, 4, 192, 0.0, 4, 4000, 768)
+
+
+def sized(config: Any, pairs: int = 0) -> Any:
+    """The config with sizes for so many pairs, where it has none."""
+    fit = PHRASEBOOK if config.corpus == "phrasebook" else next(size for size in SIZES if pairs <= size.pairs)
+    missing = {name: value for name, value in asdict(fit).items() if name != "pairs" and getattr(config, name) is None}
+    if config.dim is not None and config.heads is None:
+        missing["heads"] = next(heads for heads in (fit.heads, 4, 2, 1) if config.dim % heads == 0)
+    if config.dim is not None and config.hidden is None:
+        missing["hidden"] = 2 * config.dim
+    return replace(config, **missing)
+
+
+def vocabulary_of(config: Any, corpus: Corpus, byte_pairs: int) -> Any:
+    """A tokenizer of both languages together: words if there are few, each often enough, or else so many byte pairs."""
+    texts = [text for pair in corpus.train for text in pair]
+    kind = config.vocabulary
+    if not kind:
+        counts = Counter(word for text in texts for word in WordTokenizer.pattern.findall(text))
+        once = sum(count == 1 for count in counts.values())
+        kind = "word" if len(counts) <= FEW_WORDS and once <= RARE * counts.total() else "bpe"
+    if kind == "word":
+        return WordTokenizer.train(texts, config.vocab)
+    return BPETokenizer.train(texts, byte_pairs)
+
+
+@dataclass(frozen=True)
+class Told(BatchReport):
+    """What was read and chosen, and what became of the examples; it is shown when training begins."""
+
+    choices: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.choices}\nbatches: {super().__str__()}"
+
+
+def prepared(config: Any, path: str | None) -> Data:
+    """All that is needed to train: batches, how to validate, the tokenizer, and the config with what was chosen."""
+    import minigrad as mg
+
+    from .judging import Judge
+
+    if path is not None and config.corpus not in ("pairs", "denoise"):
+        config = replace(config, form=config.form or "plain", corpus="pairs")
+    corpus = corpus_of(config, path)
+    fit = sized(config, len(corpus.train))
+    tokenizer = vocabulary_of(config, corpus, fit.vocab)
+    seed = int(mg.randint(0, 2**31, (1,)).item())
+    train = _sampler(fit, corpus, tokenizer, seed)
+    kind = "word" if isinstance(tokenizer, WordTokenizer) else "bpe"
+    steps = config.steps or max(1, round(fit.epochs * len(train)))
+    chosen = replace(
+        fit, form=form_of(config), vocabulary=kind, vocab=tokenizer.vocab_size, steps=steps,
+        valid_every=config.valid_every or max(min(len(train), steps), steps // VALIDATIONS),
+    )  # fmt: skip
+    train.report = Told(**asdict(train.report), choices=told(chosen, corpus, len(train)))
+    return Data(train, Judge(chosen, tokenizer, corpus), chosen, tokenizer)
+
+
+def _sampler(config: Any, corpus: Corpus, tokenizer: Any, seed: int) -> Any:
+    """Batches of what is to be learned."""
+    if config.corpus == "denoise":
+        return DenoisingBatches([tokenizer.encode(text) for text, _ in corpus.train], config, seed)
+    pairs = encode_pairs(corpus.train, tokenizer)
+    edges = [part * len(pairs) // corpus.parts for part in range(corpus.parts + 1)]
+    parts = [
+        PairBatches(pairs[start:end], config.batch, config.max_length, seed=seed + number)
+        for number, (start, end) in enumerate(zip(edges, edges[1:]))
+    ]
+    return parts[0] if len(parts) == 1 else InTurns(parts, seed)
+
+
+def told(config: Any, corpus: Corpus, batches: int) -> str:
+    """The choices, in a few lines."""
+    words = {"word": "words", "bpe": "byte pairs"}[config.vocabulary]
+    shape = (
+        f"{config.depth}+{config.depth} layers, width {config.dim}, {config.heads} heads, {config.hidden} in the MLPs"
+    )
+    return "\n".join(
+        [
+            corpus.told,
+            f"text: {config.form}; vocabulary: {config.vocab:,} {words} of both languages",
+            f"model: {shape}, dropout {config.dropout:g}",
+            f"training: {config.steps:,} steps, {config.steps / batches:.1f} epochs",
+        ]
+    )
+
+
+def source_ids(config: Any, tokenizer: Any, text: str) -> list[int]:
+    """The tokens of a source in its form, with the end."""
+    return encoded(text, tokenizer) if config.corpus == "denoise" else tokenizer.encode(text, eos=True)

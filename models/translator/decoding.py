@@ -1,0 +1,95 @@
+"""Translating sentences that are numbers already: a batch of sources, continued greedily or by beam search."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import minigrad as mg
+from minigrad.data import BOS, EOS, MASK, PAD, UNK, Padded
+from minigrad.decode import Hypothesis, beam_search, greedy
+
+NEVER = [PAD, BOS, UNK, MASK]  # tokens that no translation has
+ROWS = 256  # sentences times beams that are decoded at once
+
+
+def longest_of(sources: Sequence[Sequence[int]]) -> int:
+    """How long a translation may become: some languages need twice the tokens, and short sentences a few more."""
+    return 2 * max(map(len, sources), default=0) + 10
+
+
+class Translating:
+    """The continuation of translations, one for each source; special tokens are never a continuation.
+
+    With `cached=False` everything is computed anew for each token: slower, and the same.
+    """
+
+    def __init__(self, model: Any, sources: Sequence[Sequence[int]], cached: bool = True, never: Sequence[int] = NEVER):
+        self.model, self.cached, self.never = model, cached, list(never)
+        self.source = mg.tensor(Padded.of(sources).ids, device=model.embedding.weight.device)  # (B, S)
+        self.cache = model.new_cache() if cached else None
+        self.seen: np.ndarray | None = None  # (B, T)
+
+    def __call__(self, tokens: np.ndarray) -> np.ndarray:
+        self.seen = tokens if self.seen is None else np.concatenate([self.seen, tokens], axis=1)
+        with mg.no_grad():
+            new = mg.tensor(tokens if self.cached else self.seen, device=self.source.device)
+            logits = self.model(self.source, new, cache=self.cache)[:, -1]  # (B, n, V) -> (B, V)
+        scores = np.array(logits.numpy())
+        scores[:, self.never] = -np.inf
+        return scores
+
+    def select(self, rows: np.ndarray) -> None:
+        assert self.seen is not None
+        self.seen = self.seen[rows]
+        if self.cache is None:
+            self.source = self.source[rows]
+        else:
+            self.cache.select(rows)
+
+
+def _in_batches(sources: Sequence[Sequence[int]], rows: int) -> list[np.ndarray]:
+    """The places of sources of similar length together, so many at once."""
+    order = np.argsort([len(source) for source in sources], kind="stable")
+    return [order[start : start + rows] for start in range(0, len(order), rows)]
+
+
+def _prompt(count: int) -> np.ndarray:
+    return np.full((count, 1), BOS)
+
+
+def greedy_all(
+    model: Any, sources: Sequence[Sequence[int]], cached: bool = True, never: Sequence[int] = NEVER
+) -> list[list[int]]:
+    """The translation of each source, token by token the best; in the order of the sources."""
+    found: list[list[int]] = [[] for _ in sources]
+    for places in _in_batches(sources, ROWS):
+        chosen = [sources[place] for place in places]
+        continuation = Translating(model, chosen, cached, never)
+        said = greedy(continuation, _prompt(len(chosen)), length=longest_of(chosen), end=EOS)
+        for place, tokens in zip(places, said):
+            found[place] = tokens[: longest_of([sources[place]])]  # as if it had been translated alone
+    return found
+
+
+def search_all(
+    model: Any,
+    sources: Sequence[Sequence[int]],
+    beams: int = 5,
+    alpha: float = 1.0,
+    cached: bool = True,
+    never: Sequence[int] = NEVER,
+) -> list[list[Hypothesis]]:
+    """The best translations of each source by beam search, best first; in the order of the sources."""
+    found: list[list[Hypothesis]] = [[] for _ in sources]
+    for places in _in_batches(sources, ROWS // beams or 1):
+        chosen = [sources[place] for place in places]
+        continuation = Translating(model, chosen, cached, never)
+        lengths = [longest_of([source]) for source in chosen]
+        prompt = _prompt(len(chosen))
+        searched = beam_search(continuation, prompt, beams=beams, length=lengths, end=EOS, alpha=alpha)
+        for place, hypotheses in zip(places, searched):
+            found[place] = hypotheses
+    return found

@@ -1,0 +1,225 @@
+"""`minigrad translate`, and training on anybody's pairs: from files to a translation, and what is said about bad ones."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+import minigrad as mg
+from minigrad.cli import main
+from minigrad.data import grammar_pairs, normalise
+from minigrad.engine.errors import MinigradError
+
+PAIRS = [
+    ("You are welcome.", "de nada"), ("Hello.", "hola"), ("Thank you.", "gracias"), ("Good night.", "buenas noches"),
+    ("See you tomorrow.", "hasta mañana"), ("I am tired.", "estoy cansado"), ("Where is the bank?", "¿dónde está el banco?"),
+    ("How much is it?", "¿cuánto cuesta?"), ("I do not know.", "no sé"), ("Of course!", "¡por supuesto!"),
+]  # fmt: skip
+SMALL = ["depth=1", "dim=32", "heads=2", "hidden=48", "dropout=0", "batch=120", "lr=0.01", "warmup=10"]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory) -> Path:
+    """A folder with a translator in runs/mine that has learned ten pairs by heart."""
+    folder = tmp_path_factory.mktemp("translate")
+    lines = [f"{source}\t{target}\n" for source, target in PAIRS]
+    (folder / "pairs.tsv").write_text("".join(lines), encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        settings = [*SMALL, "form=phrasebook", "vocabulary=word", "smoothing=0", "--max-steps", "250"]
+        assert main(["train", "translator", "--data", "pairs.tsv", "--out", "runs/mine", *settings]) == 0
+    return folder
+
+
+@pytest.fixture
+def here(place, monkeypatch) -> Path:
+    monkeypatch.chdir(place)
+    return place
+
+
+@pytest.fixture
+def learned() -> list[tuple[str, str]]:
+    """The pairs as the phrasebook's form has them."""
+    return [(normalise(source), target) for source, target in PAIRS]
+
+
+def test_what_was_learned_is_translated(here, learned, capsys):
+    assert main(["translate", *(source for source, _ in learned)]) == 0
+    assert capsys.readouterr().out.splitlines() == [target for _, target in learned]
+
+
+def test_spelling_and_case_do_not_matter_in_the_phrasebooks_form(here, learned, capsys):
+    source, target = next(pair for pair in learned if pair[0] in ("thank you", "hello"))
+    assert main(["translate", f"  {source.upper()} !!", "--run", "runs/mine"]) == 0
+    assert capsys.readouterr().out == f"{target}\n"
+
+
+def test_nbest_prints_scores_best_first(here, learned, capsys):
+    assert main(["translate", learned[0][0], "--nbest", "4"]) == 0
+    rows = [line.split(None, 1) for line in capsys.readouterr().out.splitlines()]
+    scores = [float(row[0]) for row in rows]
+    assert len(rows) == 4 and scores == sorted(scores, reverse=True) and rows[0][1] == learned[0][1]
+    assert main(["translate", learned[0][0], "--nbest", "2", "--json", "--beam", "6", "--length-penalty", "0.6"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert found["translation"] == learned[0][1] == found["best"][0]["text"] and len(found["best"]) == 2
+
+
+def test_beams_and_length_penalty_reach_the_search(here, learned):
+    loaded = mg.zoo.load("runs/mine")
+    (one,) = loaded.translate(learned[0][0], beams=1)
+    (several,) = loaded.translate(learned[0][0], beams=4, alpha=0.0)
+    assert len(one.best) == 1 and len(several.best) == 4
+    tokens = several.pieces[0].hypotheses[0]
+    assert several.score == pytest.approx(tokens.branch.score)  # nothing is divided by with alpha 0
+    with pytest.raises(MinigradError, match="beams from 1"):
+        loaded.translate("hello", beams=0)
+
+
+def test_several_sentences_and_unknown_words_are_told(here, learned, capsys):
+    (first, one), (second, two) = learned[:2]
+    assert main(["translate", f"{first}. {second}!"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out == f"{one} {two}\n" and "in 2 pieces" in shown.err
+    assert main(["translate", f"{first} zyxwv"]) == 0
+    shown = capsys.readouterr()
+    assert "unknown to this translator: zyxwv" in shown.err and "<unk>" not in shown.out
+
+
+def test_an_enormous_text_is_translated_in_pieces(here, learned, capsys):
+    text = " ".join([learned[0][0]] * 2000)
+    assert main(["translate", text, "--beam", "1"]) == 0
+    shown = capsys.readouterr()
+    assert "pieces" in shown.err and len(shown.err) < 300 and "<" not in shown.out
+    assert main(["translate", "x" * 20_000, "--beam", "1"]) == 0
+
+
+@pytest.mark.parametrize("text", ["", "   ", "\t"])
+def test_an_empty_text_is_refused(here, text, capsys):
+    assert main(["translate", text]) == 2
+    assert "nothing to translate" in capsys.readouterr().err
+
+
+def test_a_text_of_marks_alone_is_refused(here, capsys):
+    assert main(["translate", "?!"]) == 1
+    assert "there is nothing to translate" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "what is to be translated"),
+        (["a", "--interactive"], "--interactive asks for texts"),
+        (["a", "--beam", "0"], "from 1 up"),
+        (["a", "--length-penalty", "nan"], "a number from 0 up"),
+        (["a", "--nbest", "3", "--beam", "2"], "--nbest 3 needs as many beams"),
+        (["a", "--tree", "tree.txt"], "end its name in .svg"),
+        (["a", "b", "--tree", "tree.svg"], "draws one text"),
+        (["a", "--attention", "a.doc"], "end its name in .html"),
+    ],
+)
+def test_wrong_calls_are_explained(here, words, said, capsys):
+    assert main(["translate", *words]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_without_a_trained_one_it_says_how_to_train(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["translate", "hello"]) == 1
+    assert "minigrad train translator" in capsys.readouterr().err
+    assert main(["train", "xor", "--max-steps", "1"]) == 0
+    assert main(["translate", "hello"]) == 1  # a run of something else is none
+    assert main(["translate", "hello", "--run", "runs/xor"]) == 2
+    assert "holds xor, which does not translate" in capsys.readouterr().err
+
+
+def test_interactive_translates_line_by_line(here, learned, monkeypatch, capsys):
+    typed = f"{learned[0][0]}\n\n{learned[1][0]}\n"
+    monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
+    assert main(["translate", "--interactive"]) == 0
+    assert capsys.readouterr().out == f"{learned[0][1]}\n\n{learned[1][1]}\n"
+
+
+def test_the_tree_of_a_search_can_be_drawn_from(here, learned):
+    loaded = mg.zoo.load("runs/mine")
+    (found,) = loaded.translate(learned[0][0], beams=3)
+    root = loaded.tree(found)
+    finals, waiting = [], [(root, "")]
+    while waiting:
+        node, before = waiting.pop()
+        text = before if node is root else f"{before} {node['token']}"
+        finals += [(node["score"], text)] if node.get("final") else []
+        waiting += [(child, text) for child in node["children"]]
+    assert root["token"] == "<s>" and len(finals) >= 3
+    best = max(finals)
+    assert best[0] == pytest.approx(found.score) and best[1].endswith("</s>")
+    assert loaded.tokenizer.decode(found.pieces[0].hypotheses[0].tokens) == found.text
+
+
+def test_the_attention_of_a_translation_can_be_seen(here, learned, capsys):
+    pytest.importorskip("minigrad.viz.attending")
+    assert main(["translate", learned[0][0], "--attention", "a.svg", "--tree", "t.svg"]) == 0
+    assert "wrote a.svg" in capsys.readouterr().out
+    assert (here / "a.svg").read_text().startswith("<svg") and (here / "t.svg").stat().st_size > 500
+
+
+def test_evaluation_tells_all_scores_and_worst_examples(here, capsys):
+    assert main(["eval", "runs/mine", "--json"]) == 0
+    numbers = json.loads(capsys.readouterr().out)
+    assert {"bleu", "chrf", "perplexity", "exact_match", "bleu_signature"} <= numbers.keys()
+    assert (
+        numbers["bleu"] == pytest.approx(100) and "tok:13a" in numbers["bleu_signature"] and numbers["sentences"] == 10
+    )
+    assert numbers["exact_match"] == 100 and numbers["test"] == "trained" and 1 < numbers["perplexity"] < 1.5
+    others = [("Hello.", "hola"), ("Hello.", "buenas"), ("I am tired.", "tengo sueño"), ("Hello.", "hola")]
+    Path("others.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in others), encoding="utf-8")
+    assert main(["eval", "runs/mine", "--data", "others.tsv", "--json"]) == 0
+    numbers = json.loads(capsys.readouterr().out)
+    assert numbers["sentences"] == 2 and numbers["exact_match"] == 50 and "nrefs:var" in numbers["bleu_signature"]
+    assert numbers["worst_1"] == "i am tired -> estoy cansado (wanted: tengo sueño)" and "worst_2" not in numbers
+
+
+def test_aligned_files_are_read_and_choices_are_told(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    pairs = grammar_pairs("train", 600)
+    Path("text.en").write_text("\n".join(source for source, _ in pairs), encoding="utf-8")
+    Path("text.es").write_text("\n".join(target for _, target in pairs), encoding="utf-8")
+    assert main(["train", "translator", "--data", "text.en,text.es", "--max-steps", "3", "--out", "r"]) == 0
+    shown = capsys.readouterr().out
+    assert "two aligned files" in shown and "split by unique source: train 480, valid 60, test 60" in shown
+    assert "2+2 layers, width 64" in shown and "vocabulary:" in shown and "dropped 0" in shown
+    assert main(["resume", "r", "--max-steps", "5"]) == 0
+    loaded = mg.zoo.load("r")
+    assert loaded.config.corpus == "pairs" and loaded.config.vocab == loaded.tokenizer.vocab_size
+    assert main(["translate", "Hello", "--run", "r"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [("", "pair"), ("hello\nthere\nfriend\n", "no columns"), ("hello\t\nbye\t\n", "no pair"), ("\n\n\n", "pair")],
+)
+def test_files_without_pairs_are_refused(tmp_path, monkeypatch, content, said, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("bad.tsv").write_text(content)
+    assert main(["train", "translator", "--data", "bad.tsv", "--out", "r", *SMALL]) == 1
+    shown = capsys.readouterr()
+    assert said in shown.err and "Traceback" not in shown.err
+
+
+def test_one_sided_lines_are_told_and_left_out(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("some.tsv").write_text("hello\thola\nthanks\t\n\tadiós\nbye\tadiós\n", encoding="utf-8")
+    assert main(["train", "translator", "--data", "some.tsv", "--out", "r", "--max-steps", "2", *SMALL]) == 0
+    assert "2 kept" in capsys.readouterr().out
+
+
+def test_an_exported_translator_translates(here, learned, capsys):
+    shutil.rmtree("mine-1", ignore_errors=True)
+    assert main(["export", "runs/mine", "-o", "mine-1"]) == 0
+    capsys.readouterr()
+    assert main(["translate", learned[0][0], "--run", "mine-1"]) == 0
+    assert capsys.readouterr().out == f"{learned[0][1]}\n"
