@@ -120,7 +120,7 @@ def test_help_of_every_command_has_an_example_that_can_be_called_so(name, capsys
         (["train", "xor", "--device", "gpu"], "unknown device 'gpu': use 'cuda'"),
         (["show", "xro"], "did you mean 'xor'?"),
         (["check", "xro"], "did you mean 'xor'?"),
-        (["list", "--task", "regresion"], "did you mean 'regression'?"),
+        (["list", "--task", "embeding"], "did you mean 'embedding'?"),
         (["new", "xor"], "there is a model 'xor' already, of minigrad"),
         (["new", "My-Model"], "'My-Model' cannot be the name of a plugin: for instance my_model"),
         (["new", "numpy"], "another Python package: for instance my_numpy"),
