@@ -6,19 +6,25 @@ The twin models are in `gpt_minigrad.py` and `gpt_torch.py`, so that neither pro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from .floor import Product, attention, linear
+
 ADAMW: dict[str, Any] = {"lr": 1e-3, "betas": (0.9, 0.99), "eps": 1e-8, "weight_decay": 0.1}
 MAX_NORM = 1.0
+Shape = tuple[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
 class Config:
     """Sizes of a GPT and of its batches; "baby" and "nano" are nanoGPT's models for characters."""
+
+    family: ClassVar[str] = "gpt"  # its twins are in gpt_minigrad.py and gpt_torch.py
+    tiny: ClassVar[str] = "tiny"
 
     layers: int
     dim: int
@@ -28,6 +34,18 @@ class Config:
     vocabulary: int = 65
     dtype: str = "float32"
 
+    def __str__(self) -> str:
+        width = f"d {self.dim}, {self.heads} heads"
+        return f"{self.layers} layers, {width}, batch {self.batch} x {self.length}, vocabulary {self.vocabulary}, {self.dtype}"
+
+    def products(self) -> Iterator[Product]:
+        """Every matmul of one step, forward and backward."""
+        tokens, d, layers = self.batch * self.length, self.dim, self.layers
+        for columns, inner in ((3 * d, d), (d, d), (4 * d, d), (d, 4 * d)):
+            yield from linear(layers, tokens, inner, columns)
+        yield from linear(1, tokens, d, self.vocabulary)
+        yield from attention(layers, self.batch * self.heads, self.length, self.length, d // self.heads)
+
 
 CONFIGS = {
     "tiny": Config(layers=1, dim=16, heads=2, batch=4, length=8, vocabulary=11),  # shows that everything works
@@ -36,36 +54,46 @@ CONFIGS = {
 }
 
 
-def shapes(config: Config) -> Iterator[tuple[str, tuple[int, ...]]]:
+def block_shapes(place: str, dim: int, hidden: int, cross: bool = False) -> Iterator[Shape]:
+    """The parameters of one block, as minigrad's state dict names them; `cross` if it looks at a memory as well."""
+    for part in ("attention", "cross_attention") if cross else ("attention",):
+        yield from norm_shapes(f"{place}.{part.removesuffix('_attention')}_norm", dim)
+        yield f"{place}.{part}.in_proj_weight", (3 * dim, dim)
+        yield f"{place}.{part}.in_proj_bias", (3 * dim,)
+        yield f"{place}.{part}.out_proj.weight", (dim, dim)
+        yield f"{place}.{part}.out_proj.bias", (dim,)
+    yield from norm_shapes(f"{place}.mlp_norm", dim)
+    yield f"{place}.mlp.up.weight", (hidden, dim)
+    yield f"{place}.mlp.up.bias", (hidden,)
+    yield f"{place}.mlp.down.weight", (dim, hidden)
+    yield f"{place}.mlp.down.bias", (dim,)
+
+
+def norm_shapes(place: str, dim: int) -> Iterator[Shape]:
+    """The parameters of a norm."""
+    yield f"{place}.weight", (dim,)
+    yield f"{place}.bias", (dim,)
+
+
+def shapes(config: Config) -> Iterator[Shape]:
     """The parameters, as minigrad's state dict names them."""
     d = config.dim
-    yield from {"tokens.weight": (config.vocabulary, d), "positions.weight": (config.length, d)}.items()
-    block: dict[str, tuple[int, ...]] = {
-        "attention_norm.weight": (d,),
-        "attention_norm.bias": (d,),
-        "attention.in_proj_weight": (3 * d, d),
-        "attention.in_proj_bias": (3 * d,),
-        "attention.out_proj.weight": (d, d),
-        "attention.out_proj.bias": (d,),
-        "mlp_norm.weight": (d,),
-        "mlp_norm.bias": (d,),
-        "mlp.up.weight": (4 * d, d),
-        "mlp.up.bias": (4 * d,),
-        "mlp.down.weight": (d, 4 * d),
-        "mlp.down.bias": (d,),
-    }
+    yield "tokens.weight", (config.vocabulary, d)
+    yield "positions.weight", (config.length, d)
     for i in range(config.layers):
-        yield from ((f"encoder.blocks.{i}.{name}", shape) for name, shape in block.items())
-    yield from {"encoder.norm.weight": (d,), "encoder.norm.bias": (d,)}.items()
+        yield from block_shapes(f"encoder.blocks.{i}", d, 4 * d)
+    yield from norm_shapes("encoder.norm", d)
+
+
+def drawn(shapes: Iterable[Shape], dtype: str) -> dict[str, np.ndarray]:
+    """Normal with deviation 0.02, as GPT-2's, those of norms around 1. Biases too, lest a forgotten one go unnoticed."""
+    rng = np.random.default_rng(0)
+    return {name: rng.normal(float(name.endswith("norm.weight")), 0.02, shape).astype(dtype) for name, shape in shapes}
 
 
 def weights(config: Config) -> dict[str, np.ndarray]:
-    """Normal with deviation 0.02, as GPT-2's, those of norms around 1. Biases too, lest a forgotten one go unnoticed."""
-    rng = np.random.default_rng(0)
-    return {
-        name: (rng.normal(float(name.endswith("norm.weight")), 0.02, shape)).astype(config.dtype)
-        for name, shape in shapes(config)
-    }
+    """The common weights."""
+    return drawn(shapes(config), config.dtype)
 
 
 def batches(config: Config) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -74,44 +102,3 @@ def batches(config: Config) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     while True:
         walk = rng.integers(0, 4, (config.batch, config.length + 1)).cumsum(axis=1) % config.vocabulary
         yield walk[:, :-1].copy(), walk[:, 1:].copy()
-
-
-Product = tuple[int, int, int, int]  # how many products, of (rows, inner) and (inner, columns)
-
-
-def products(config: Config) -> Iterator[Product]:
-    """Every matmul of one step, forward and backward; those of attention in full, although a causal one needs only half."""
-    tokens, d = config.batch * config.length, config.dim
-    layers = config.layers
-    linear = [(layers, d, 3 * d), (layers, d, d), (layers, d, 4 * d), (layers, 4 * d, d), (1, d, config.vocabulary)]
-    for count, inner, columns in linear:
-        yield count, tokens, inner, columns  # the output
-        yield count, tokens, columns, inner  # the gradient of the input
-        yield count, columns, tokens, inner  # the gradient of the weight
-    heads = config.layers * config.batch * config.heads
-    size, length = d // config.heads, config.length
-    yield 2 * heads, length, size, length  # the scores, and the gradient of the weights of attention
-    yield 2 * heads, length, length, size  # the output, and the gradient of the queries
-    yield 2 * heads, length, length, size  # the gradients of the keys and of the values
-
-
-def operations(config: Config) -> int:
-    """Floating-point operations in the matmuls of a step."""
-    return sum(2 * count * rows * inner * columns for count, rows, inner, columns in products(config))
-
-
-def gemm_step(config: Config) -> Callable[[], np.ndarray]:
-    """The bare matmuls of a step in NumPy, which write into arrays that are already there: the floor below any step."""
-    rng = np.random.default_rng(0)
-    work = []
-    for count, rows, inner, columns in products(config):
-        a, b = (rng.standard_normal(shape).astype(config.dtype) for shape in ((rows, inner), (inner, columns)))
-        work.append((count, a, b, np.empty((rows, columns), config.dtype)))
-
-    def step() -> np.ndarray:
-        for count, a, b, out in work:
-            for _ in range(count):
-                np.matmul(a, b, out=out)
-        return out.ravel()[:1]
-
-    return step

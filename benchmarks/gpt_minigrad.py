@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
 
@@ -47,10 +47,14 @@ def loss(model: GPT, batch: tuple[Any, Any]) -> dict[str, tuple[mg.Tensor, int]]
 
 
 def minigrad_step(config: Config) -> Callable[[], mg.Tensor]:
-    """One step as the Trainer takes it: the next batch, backward, clipping, AdamW; it returns the loss before the step."""
-    model, data = new_model(config), batches(config)
-    stepper = Stepper(model, loss, mg.optim.AdamW(model.parameters(), **ADAMW), scaler=None, clip_norm=MAX_NORM)
-    numbers = count(1)
+    """One step as the Trainer takes it; it returns the loss before the step."""
+    return training_step(new_model(config), loss, batches(config))
+
+
+def training_step(model: Any, loss: Callable[[Any, Any], Any], data: Iterator[Any]) -> Callable[[], mg.Tensor]:
+    """A step: the next batch, backward, clipping, AdamW; it returns the loss before the step."""
+    optimizer = mg.optim.AdamW(model.parameters(), **ADAMW)
+    stepper, numbers = Stepper(model, loss, optimizer, scaler=None, clip_norm=MAX_NORM), count(1)
 
     def step() -> mg.Tensor:
         outcome = stepper.step([next(data)], next(numbers))

@@ -12,31 +12,35 @@ from torch.nn import functional as F
 from .gpt import ADAMW, MAX_NORM, Config, batches, weights
 
 
+def apart(x: Tensor, heads: int) -> Tensor:
+    """(B, T, C) -> (B, h, T, C/h)."""
+    return x.view(*x.shape[:2], heads, -1).transpose(1, 2)
+
+
 class Attention(nn.Module):
-    """Causal self-attention: (B, T, C) -> (B, T, C)."""
+    """Self-attention: (B, T, C) -> (B, T, C)."""
 
-    def __init__(self, config: Config):
+    def __init__(self, dim: int, heads: int, causal: bool):
         super().__init__()
-        self.heads = config.heads
-        self.in_proj = nn.Linear(config.dim, 3 * config.dim)
-        self.out_proj = nn.Linear(config.dim, config.dim)
+        self.heads, self.causal = heads, causal
+        self.in_proj = nn.Linear(dim, 3 * dim)
+        self.out_proj = nn.Linear(dim, dim)
 
-    def forward(self, x: Tensor) -> Tensor:
-        b, t, c = x.shape
-        parts = self.in_proj(x).split(c, dim=2)  # (B, T, 3 C) -> 3 × (B, T, C)
-        q, k, v = (part.view(b, t, self.heads, c // self.heads).transpose(1, 2) for part in parts)  # (B, h, T, C/h)
-        seen = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        return self.out_proj(seen.transpose(1, 2).reshape(b, t, c))  # (B, h, T, C/h) -> (B, T, C)
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        parts = self.in_proj(x).chunk(3, dim=2)  # (B, T, C) -> 3 × (B, T, C)
+        q, k, v = (apart(part, self.heads) for part in parts)  # (B, h, T, C/h)
+        seen = F.scaled_dot_product_attention(q, k, v, mask, is_causal=self.causal)
+        return self.out_proj(seen.transpose(1, 2).flatten(2))  # (B, h, T, C/h) -> (B, T, C)
 
 
 class MLP(nn.Module):
-    """(B, T, C) -> (B, T, 4 C) -> (B, T, C)."""
+    """(B, T, C) -> (B, T, hidden) -> (B, T, C)."""
 
-    def __init__(self, config: Config):
+    def __init__(self, dim: int, hidden: int, activation: nn.Module):
         super().__init__()
-        self.up = nn.Linear(config.dim, 4 * config.dim)
-        self.activation = nn.GELU(approximate="tanh")
-        self.down = nn.Linear(4 * config.dim, config.dim)
+        self.up = nn.Linear(dim, hidden)
+        self.activation = activation
+        self.down = nn.Linear(hidden, dim)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.down(self.activation(self.up(x)))
@@ -45,29 +49,29 @@ class MLP(nn.Module):
 class Block(nn.Module):
     """Attention and MLP, each after a norm and added to what it was given."""
 
-    def __init__(self, config: Config):
+    def __init__(self, dim: int, heads: int, hidden: int, activation: nn.Module, causal: bool):
         super().__init__()
-        self.attention_norm = nn.LayerNorm(config.dim)
-        self.attention = Attention(config)
-        self.mlp_norm = nn.LayerNorm(config.dim)
-        self.mlp = MLP(config)
+        self.attention_norm = nn.LayerNorm(dim)
+        self.attention = Attention(dim, heads, causal)
+        self.mlp_norm = nn.LayerNorm(dim)
+        self.mlp = MLP(dim, hidden, activation)
 
-    def forward(self, x: Tensor) -> Tensor:
-        x = x + self.attention(self.attention_norm(x))
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        x = x + self.attention(self.attention_norm(x), mask)
         return x + self.mlp(self.mlp_norm(x))
 
 
-class Encoder(nn.Module):
+class Stack(nn.Module):
     """The blocks, and a last norm."""
 
-    def __init__(self, config: Config):
+    def __init__(self, depth: int, dim: int, make: Callable[[], nn.Module]):
         super().__init__()
-        self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
-        self.norm = nn.LayerNorm(config.dim)
+        self.blocks = nn.ModuleList(make() for _ in range(depth))
+        self.norm = nn.LayerNorm(dim)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, *given: Tensor) -> Tensor:
         for block in self.blocks:
-            x = block(x)
+            x = block(x, *given)
         return self.norm(x)
 
 
@@ -76,9 +80,12 @@ class GPT(nn.Module):
 
     def __init__(self, config: Config):
         super().__init__()
-        self.tokens = nn.Embedding(config.vocabulary, config.dim)
-        self.positions = nn.Embedding(config.length, config.dim)
-        self.encoder = Encoder(config)
+        d = config.dim
+        self.tokens = nn.Embedding(config.vocabulary, d)
+        self.positions = nn.Embedding(config.length, d)
+        self.encoder = Stack(
+            config.layers, d, lambda: Block(d, config.heads, 4 * d, nn.GELU(approximate="tanh"), causal=True)
+        )
 
     def forward(self, tokens: Tensor) -> Tensor:
         x = self.tokens(tokens) + self.positions(torch.arange(tokens.shape[1]))  # (B, T) -> (B, T, C)
@@ -104,15 +111,21 @@ def loss_of(model: GPT, tokens: Any, targets: Any) -> Tensor:
 
 
 def torch_step(config: Config, fused: bool | None = None) -> Callable[[], Tensor]:
-    """One step of training: the next batch, backward, clipping, AdamW; it returns the loss before the step."""
+    """One step of training; it returns the loss before the step."""
     model, data = new_model(config), batches(config)
     optimizer = torch.optim.AdamW(model.parameters(), fused=fused, **ADAMW)
+    return training_step(optimizer, lambda: loss_of(model, *next(data)))
+
+
+def training_step(optimizer: torch.optim.Optimizer, next_loss: Callable[[], Tensor]) -> Callable[[], Tensor]:
+    """A step: the loss of the next batch, backward, clipping, the optimizer; it returns the loss before the step."""
+    params = [p for group in optimizer.param_groups for p in group["params"]]
 
     def step() -> Tensor:
-        loss = loss_of(model, *next(data))
+        loss = next_loss()
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), MAX_NORM)
+        torch.nn.utils.clip_grad_norm_(params, MAX_NORM)
         optimizer.step()
         return loss
 

@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from .gpt import Config, operations
+from .floor import operations
+from .gpt import Config
 from .measure import ROOT, alternate, arguments, machine, progress, summary, table, timed
 from .results import add_write_option, conclude
 
@@ -61,7 +62,7 @@ def measure(what: str, base: Config, sizes: Sequence[int], rounds: int, steps: i
         "times": times,
         "exponent": exponent(sizes, medians),
         "last_exponent": exponent(sizes[-2:], medians[-2:]),
-        "expected": exponent(sizes, [operations(c) for c in configs]),
+        "expected": exponent(sizes, [operations(c.products()) for c in configs]),
     }
 
 

@@ -1,6 +1,6 @@
-"""The same GPT trained in minigrad, with NumPy's and with numba's kernels, and in PyTorch: times, losses, memory.
+"""The same GPT and translator trained in minigrad, with NumPy's and with numba's kernels, and in PyTorch: times, losses, memory.
 
-    python -m benchmarks.train_step [--config tiny|nano|baby …] [--memory] [--quick] [--json] [--write]
+    python -m benchmarks.train_step [--config nano|baby|translator|… …] [--memory] [--quick] [--json] [--write]
 
 Weights, batches, AdamW and clipping are identical; every candidate has a process of its own, and they take turns.
 PyTorch runs eagerly with its own number of threads and whichever AdamW is faster, the plain or the fused one. Losses that
@@ -16,73 +16,85 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from functools import partial
+from importlib import import_module
 from itertools import product
 from statistics import median
 from typing import Any
 
 import numpy as np
 
-from .gpt import CONFIGS, Config, gemm_step
+from . import gpt, translator
+from .floor import gemm_step
 from .measure import Worker, alternate, arguments, machine, progress, ratio, serve, summary, table
 from .memory import Peak
 from .results import add_write_option, conclude
 
+Config = gpt.Config | translator.Config
+CONFIGS: dict[str, Config] = {**gpt.CONFIGS, **translator.CONFIGS}
+NAMES = {"gpt": "GPT", "translator": "translator"}
 KERNELS = ("numpy", "numba")
 TORCHES = {"PyTorch": None, "PyTorch, fused AdamW": True}
 FLOOR = "bare matmuls"
 PEERS = (*(f"minigrad, {name}" for name in KERNELS), *TORCHES)
 MODULE = "benchmarks.train_step"
 LOSSES = 1e-3  # how far losses may be apart
-TO_REACH = {"nano": {"numba": 0.8, "numpy": 0.5}, "baby": {"numba": 0.9, "numpy": 0.5}}
+TO_REACH = {
+    "nano": {"numba": 0.8, "numpy": 0.5},
+    "baby": {"numba": 0.9, "numpy": 0.5},
+    "translator": {"numba": 0.9},
+}
 MEMORY_TO_REACH = 1.2
 # Steps in a round, and before it, while the threads of the one before fall asleep, which takes a fifth of a second.
-STEPS = {"tiny": (20, 20), "nano": (20, 10), "baby": (2, 1)}
+STEPS = {"tiny": (20, 20), "nano": (20, 10), "baby": (2, 1), "tiny-translator": (20, 20), "translator": (3, 1)}
 MILLI = 1e3
 MEGA = 2**20
+
+
+def twin(config: Config, library: str) -> Any:
+    """The module of a model in "minigrad" or in "torch"."""
+    return import_module(f".{config.family}_{library}", __package__)
 
 
 def make_step(peer: str, config: Config) -> Callable[[], Any]:
     """One step of a candidate, whose library is imported only here; ImportError if it is not installed."""
     if peer == FLOOR:
-        return gemm_step(config)
+        return gemm_step(config.products(), config.dtype)
+    import_library(peer, config)
     if peer in TORCHES:
-        from .gpt_torch import torch_step
-
-        return torch_step(config, TORCHES[peer])
-    import_library(peer)
-    from .gpt_minigrad import minigrad_step
-
-    return minigrad_step(config)
+        return twin(config, "torch").torch_step(config, TORCHES[peer])
+    return twin(config, "minigrad").minigrad_step(config)
 
 
-def import_library(peer: str) -> None:
+def import_library(peer: str, config: Config) -> None:
     """Import PyTorch, or minigrad with its kernels."""
     if peer in TORCHES:
-        from . import gpt_torch  # noqa: F401
+        twin(config, "torch")
     else:
         os.environ["MINIGRAD_KERNELS"] = peer.removeprefix("minigrad, ")  # which minigrad reads when it is imported
         from .gpt_minigrad import loaded_kernels
 
         loaded_kernels()
+        twin(config, "minigrad")
 
 
-# What comes before memory is measured. A step of a tiny GPT loads what a library loads at its first use.
-BEFOREHAND: dict[str, Callable[[str], Any]] = {
+# What comes before memory is measured. A step of a tiny model loads what a library loads at its first use.
+BEFOREHAND: dict[str, Callable[[str, Config], Any]] = {
     "import": import_library,
-    "a tiny step": lambda peer: make_step(peer, CONFIGS["tiny"])(),
+    "a tiny step": lambda peer, config: make_step(peer, CONFIGS[config.tiny])(),
 }
 
 
 def work(name: str) -> None:
     """Be the worker "CONFIG/PEER", which trains, or "CONFIG/PEER/BEFOREHAND", which returns how far its memory has grown."""
-    config, peer, *beforehand = name.split("/")
-    make = partial(make_step, peer, CONFIGS[config])
-    serve(partial(Peak, partial(BEFOREHAND[beforehand[0]], peer), make) if beforehand else make)
+    chosen, peer, *beforehand = name.split("/")
+    config = CONFIGS[chosen]
+    make = partial(make_step, peer, config)
+    serve(partial(Peak, partial(BEFOREHAND[beforehand[0]], peer, config), make) if beforehand else make)
 
 
 def measure(name: str, rounds: int, losses: int, steps: int, warm: int) -> dict[str, Any]:
     """Milliseconds a step, the losses of the first steps, and how they compare."""
-    title = f"GPT {name}"
+    title = short_title(name)
     with ExitStack() as stack:
         progress(f"{title}: starting every library")
         workers = {p: stack.enter_context(Worker(MODULE, f"{name}/{p}")) for p in (*PEERS, FLOOR)}
@@ -138,7 +150,7 @@ def measure_memory(name: str, steps: int) -> dict[str, Any]:
     grown: dict[str, dict[str, float]] = {}
     missing = {}
     for peer, beforehand in product(PEERS, BEFOREHAND):
-        progress(f"GPT {name}: memory of {peer} after {beforehand}")
+        progress(f"{short_title(name)}: memory of {peer} after {beforehand}")
         with Worker(MODULE, f"{name}/{peer}/{beforehand}") as worker:
             if reason := worker.missing():
                 missing[peer] = reason
@@ -181,10 +193,13 @@ def report_config(name: str, one: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def short_title(name: str) -> str:
+    kind = NAMES[CONFIGS[name].family]
+    return kind if name == kind else f"{kind} {name}"
+
+
 def title_of(name: str) -> str:
-    c = CONFIGS[name]
-    sizes = f"{c.layers} layers, d {c.dim}, {c.heads} heads, batch {c.batch} x {c.length}, vocabulary {c.vocabulary}"
-    return f"GPT {name} ({sizes}, {c.dtype})"
+    return f"{short_title(name)} ({CONFIGS[name]})"
 
 
 def verdicts(ratios: Mapping[str, float | None], limits: Mapping[str, float], title: str) -> Iterable[str]:
@@ -223,8 +238,8 @@ def options_of() -> argparse.Namespace:
         "--config",
         choices=CONFIGS,
         nargs="+",
-        default=["nano", "baby"],
-        help="which GPT (default: nano baby); tiny only shows that everything works",
+        default=["nano", "baby", "translator"],
+        help="which model (default: nano baby translator); the tiny ones only show that everything works",
     )
     parser.add_argument("--memory", action="store_true", help="measure peak memory instead of time")
     return parser.parse_args()
@@ -238,12 +253,12 @@ def main() -> int:
     names = options.config
     if options.memory:
         measured = {name: measure_memory(name, 2 if options.quick else 5) for name in names}
-        title, text = "Peak memory of the GPT training step", report_memory(measured)
+        title, text = "Peak memory of a transformer's training step", report_memory(measured)
     else:
         rounds, losses = (2, 5) if options.quick else (7, 20)
         pace = {name: (1, 1) if options.quick else STEPS[name] for name in names}
         measured = {name: measure(name, rounds, losses, *pace[name]) for name in names}
-        title, text = "GPT training step", report(measured)
+        title, text = "Training step of transformers", report(measured)
     progress("")
     result = {name: one["ratios"] for name, one in measured.items()}
     detail = {"benchmark": "train_step", "quick": options.quick, "machine": machine(), "measured": measured}

@@ -1,4 +1,4 @@
-"""The command line as a user meets it: how it is called, what it says to a wrong call, and the demo."""
+"""The command line as a user meets it: how it is called, and what it says to a wrong call."""
 
 import re
 import shlex
@@ -19,51 +19,6 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         timeout=60,
         stdin=subprocess.DEVNULL,
     )
-
-
-def truth_table(output: str) -> list[tuple[int, int, int, float, int]]:
-    rows = re.findall(r"^ *([01]) +([01]) +([01]) +([01]\.\d+) +([01])$", output, re.MULTILINE)
-    return [
-        (int(a), int(b), int(target), float(prediction), int(rounded)) for a, b, target, prediction, rounded in rows
-    ]
-
-
-@pytest.mark.parametrize("seed", [0, 1, 2, 3])
-def test_demo_learns_xor_from_any_seed(seed, capsys):
-    assert main(["demo", "--seed", str(seed)]) == 0
-    shown, errors = capsys.readouterr()
-    assert errors == ""
-    table = truth_table(shown)
-    assert [(a, b) for a, b, *_ in table] == [(0, 0), (0, 1), (1, 0), (1, 1)]
-    for a, b, target, prediction, rounded in table:
-        assert target == rounded == a ^ b
-        assert abs(prediction - target) < 0.1
-    assert "Success: 4 of 4" in shown
-
-
-def test_demo_shows_a_loss_that_falls():
-    done = run("demo")
-    assert (done.returncode, done.stderr) == (0, "")
-    losses = [float(loss) for loss in re.findall(r"^ *\d+  (\d\.\d{4})$", done.stdout, re.MULTILINE)]
-    assert len(losses) == 11
-    assert losses == sorted(losses, reverse=True)
-    assert losses[-1] < losses[0] / 20
-
-
-def test_demo_repeats_itself_exactly_and_another_seed_differs(capsys):
-    shown = []
-    for arguments in (["--steps", "20"], ["--seed", "0", "--steps", "20"], ["--steps", "20", "--seed", "1"]):
-        main(["demo", *arguments])
-        shown.append(capsys.readouterr().out)
-    assert shown[0] == shown[1]
-    assert truth_table(shown[0]) != truth_table(shown[2])
-
-
-def test_demo_that_has_not_learned_says_so_and_fails(capsys):
-    assert main(["demo", "--steps", "0"]) == 1
-    shown = capsys.readouterr().out
-    assert "Failure: " in shown
-    assert any(rounded != target for _, _, target, _, rounded in truth_table(shown))
 
 
 def test_version_is_that_of_the_package(capsys):
@@ -105,8 +60,8 @@ def test_help_of_every_command_has_an_example_that_can_be_called_so(name, capsys
         (["xyzzy"], "no command 'xyzzy': choose one of list, show"),
         (["demo", "--seed", "many"], "expected a whole number from 0 up, got 'many'"),
         (["demo", "--seed", "-1"], "--seed"),
-        (["demo", "--steps", "1.5"], "expected a whole number from 0 up, got '1.5'"),
-        (["demo", "--sed", "1"], "unrecognized arguments: --sed 1: did you mean '--seed'"),
+        (["demo", "--steps", "1.5"], "expected a whole number from 1 up, got '1.5'"),
+        (["demo", "--sed", "1"], "unrecognized arguments: --sed: did you mean '--seed'"),
         (["--bogus"], "unrecognized arguments: --bogus"),
         (["train"], "which model? `minigrad list` shows them"),
         (["train", "xro"], "there is no model 'xro': did you mean 'xor'?"),
@@ -154,11 +109,10 @@ def test_options_and_settings_may_come_in_any_order():
 
 
 def test_a_reader_that_leaves_early_gets_no_traceback():
-    process = subprocess.Popen(
-        [sys.executable, "-u", "-m", "minigrad", "demo"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    command = [sys.executable, "-u", "-m", "minigrad", "check", "xor"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None and process.stderr is not None
-    assert process.stdout.readline().startswith("Learning XOR")
+    assert process.stdout.readline()
     process.stdout.close()
     errors = process.stderr.read()
     process.stderr.close()

@@ -437,7 +437,7 @@ def test_sizes_follow_the_amount_of_data(pairs, dim):
 def test_presets_are_the_published_set_ups():
     config = configure(spec, "multi30k")
     wanted = {"depth": 4, "dim": 128, "hidden": 256, "heads": 4, "norm_first": True, "vocab": 8000, "dropout": 0.2}
-    wanted |= {"smoothing": 0.1, "batch": 1500, "lr": 0.003, "warmup": 1000, "epochs": 17, "schedule": "inverse-sqrt"}
+    wanted |= {"smoothing": 0.1, "batch": 1500, "lr": 0.003, "warmup": 1000, "epochs": 17, "schedule": "cosine"}
     assert {name: getattr(config, name) for name in wanted} == wanted
     config = configure(spec, "reverse")
     assert (config.depth, config.dim, config.heads, config.hidden) == (2, 64, 4, 256)
@@ -480,12 +480,13 @@ def test_parts_in_turn_hold_every_example_once_an_epoch():
         InTurns(parts[:1]).load_state_dict({**state, "index": 0})
 
 
-def test_training_shifts_positions_and_use_does_not():
-    model = new(shift=8)
-    source, target = mg.tensor([SOURCES[0]]), mg.tensor([[BOS, 9, 8]])
-    still = [model(source, target).numpy() for _ in range(5)]
-    model.train()
-    moved = [model(source, target).numpy() for _ in range(30)]
-    assert all(np.array_equal(still[0], other) for other in still)
-    assert 2 < len({array.tobytes() for array in moved}) <= 9
-    np.testing.assert_allclose(new().train()(source, target).numpy(), still[0])
+def test_rotary_positions_turn_self_attention_only_and_go_on_in_a_cache():
+    model = new(positions="rotary")
+    block = model.decoder.blocks[0]
+    assert model.positions is None and block.attention.rotary is not None and block.cross_attention.rotary is None
+    source, target = mg.tensor([SOURCES[0]]), mg.tensor([[BOS, 9, 8, 7]])
+    with mg.no_grad():
+        whole, memory = model(source, target).numpy(), model.new_cache()
+        parts = [model(source, target[:, i : i + 1], cache=memory).numpy() for i in range(4)]
+    np.testing.assert_allclose(np.concatenate(parts, axis=1), whole, rtol=1e-10)
+    assert not np.allclose(model(source, target[:, [0, 2, 1, 3]]).numpy()[:, -1], whole[:, -1])  # order matters

@@ -18,7 +18,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT))  # pytest puts only the tests' own folder there
 
-from benchmarks import gpt, matmul, measure, memory, mlp_step, results, scaling, train_step  # noqa: E402
+from benchmarks import floor, gpt, matmul, measure, memory, mlp_step, results, scaling, train_step  # noqa: E402
 
 TINY = replace(gpt.CONFIGS["tiny"], layers=2, batch=3, dtype="float64")
 needs_proc = pytest.mark.skipif(
@@ -101,23 +101,25 @@ def test_the_operations_of_the_matmuls_are_those_of_the_formula() -> None:
     tokens = c.batch * c.length
     linear = 6 * tokens * (c.layers * 12 * c.dim**2 + c.dim * c.vocabulary)  # 2 a weight and token, thrice
     attention = 12 * c.layers * tokens * c.length * c.dim  # two products forward, four backward
-    assert gpt.operations(c) == linear + attention
+    assert floor.operations(c.products()) == linear + attention
 
 
 @pytest.mark.torch
 def test_train_step_prints_the_ratios_last_and_the_losses_agree() -> None:
-    result = last_line(run("benchmarks.train_step", "--quick", "--json", "--config", "tiny"))
-    assert result["tiny"].keys() == {"numpy", "numba"}
-    measured = result["detail"]["measured"]["tiny"]
+    names = ["tiny", "tiny-translator"]
+    result = last_line(run("benchmarks.train_step", "--quick", "--json", "--config", *names))
     has_numba = importlib.util.find_spec("numba") is not None
-    assert measured["missing"].keys() == (set() if has_numba else {"minigrad, numba"})
-    peers = measured["peers"]
-    assert peers.keys() == {*train_step.PEERS, train_step.FLOOR} - measured["missing"].keys()
-    assert all(0 < times["minimum"] <= times["median"] for times in peers.values())
-    assert result["tiny"]["numpy"] > 0
-    assert measured["pytorch"] in train_step.TORCHES
-    assert measured["loss_difference"] < 1e-5
-    assert measured["floor_share"].keys() == peers.keys() - {train_step.FLOOR}
+    for name in names:
+        assert result[name].keys() == {"numpy", "numba"}
+        measured = result["detail"]["measured"][name]
+        assert measured["missing"].keys() == (set() if has_numba else {"minigrad, numba"})
+        peers = measured["peers"]
+        assert peers.keys() == {*train_step.PEERS, train_step.FLOOR} - measured["missing"].keys()
+        assert all(0 < times["minimum"] <= times["median"] for times in peers.values())
+        assert result[name]["numpy"] > 0
+        assert measured["pytorch"] in train_step.TORCHES
+        assert measured["loss_difference"] < 1e-5
+        assert measured["floor_share"].keys() == peers.keys() - {train_step.FLOOR}
 
 
 def test_train_step_names_pytorch_as_left_out_where_it_is_missing(no_torch: Path) -> None:
@@ -131,12 +133,14 @@ def test_train_step_names_pytorch_as_left_out_where_it_is_missing(no_torch: Path
 
 @needs_proc
 def test_memory_is_measured_after_import_and_after_a_tiny_step(no_torch: Path) -> None:
-    done = run("benchmarks.train_step", "--memory", "--quick", "--json", "--config", "tiny", hidden=no_torch)
+    names = ["tiny", "tiny-translator"]
+    done = run("benchmarks.train_step", "--memory", "--quick", "--json", "--config", *names, hidden=no_torch)
     result = last_line(done)
-    assert result["tiny"] == {"numpy": None, "numba": None}
-    grown = result["detail"]["measured"]["tiny"]["megabytes"]["minigrad, numpy"]
-    assert grown.keys() == {"import", "a tiny step"}
-    assert 0 <= grown["a tiny step"] <= grown["import"]
+    for name in names:
+        assert result[name] == {"numpy": None, "numba": None}
+        grown = result["detail"]["measured"][name]["megabytes"]["minigrad, numpy"]
+        assert grown.keys() == {"import", "a tiny step"}
+        assert 0 <= grown["a tiny step"] <= grown["import"]
 
 
 @needs_proc

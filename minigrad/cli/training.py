@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ..train import TrainResult
     from ..zoo import ModelSpec
 
-__all__ = ["RESUME", "TRAIN"]
+__all__ = ["RESUME", "TRAIN", "free_directory", "reported"]
 
 
 def _train_arguments(parser: Parser) -> None:
@@ -49,7 +49,7 @@ def _train(options: Namespace) -> int:
         backend_named(options.device)
     use_threads(options.threads)
     check_environment()
-    out = _directory(options.out, options.model)
+    out = free_directory(options.out, options.model)
     _say(f"training {options.model} into {out} (seed {options.seed})")
     options.trained = out
     result = zoo.train(
@@ -74,7 +74,7 @@ def _help(options: Namespace) -> int:
     return 0
 
 
-def _directory(asked: str | None, model: str) -> Path:
+def free_directory(asked: str | None, model: str) -> Path:
     """Where to train into: where the user says, or a directory that is not there yet. All ranks take the first's."""
     from ..train.world import world
 
@@ -110,19 +110,26 @@ def _resume(options: Namespace) -> int:
 
 def _ended(result: TrainResult, out: Path, spec: ModelSpec, options: Namespace) -> int:
     """Write the page of the run, and say how to go on, or what can be done now."""
-    page = None if options.no_report else _reported(out)
+    page = None if options.no_report else reported(out)
     if result.reason == "interrupted":
         return 130
     if page is not None:
         _say(f"see it: {page}")
     if result.best is not None:
         _say(f"the best validation was {result.best:.4g}, at step {result.best_step:,}")
-    use = ["predict", out, *(spec.example_inputs[:1] or ["INPUT"])] if spec.predict else ["eval", out]
+    use = ["predict", out, *_first_input(spec, out)] if spec.predict else ["eval", out]
     _say(f"use it: {as_command(*use)}")
     return 0
 
 
-def _reported(out: Path) -> Path | None:
+def _first_input(spec: ModelSpec, out: Path) -> list[str]:
+    """Something that `predict` answers."""
+    from ..zoo.running import config_of, story_of
+
+    return spec.inputs_for(config_of(spec, story_of(out)))[:1] or ["INPUT"]
+
+
+def reported(out: Path) -> Path | None:
     """The page of the run; that it cannot be written is said, and no reason to fail."""
     from ..train.world import alone, world
 

@@ -186,8 +186,8 @@ def _named(ends: Mapping[str, tuple[float, str]], words: Mapping[str, str], righ
     places = np.array([ends[column][0] for column in order])
     for i in range(1, len(places)):
         places[i] = max(places[i], places[i - 1] + 14)
-    if len(places) and places[-1] > y.start - 4:
-        places -= places[-1] - y.start + 4
+    for i in reversed(range(len(places))):  # and back up, where they came to lie below the box
+        places[i] = min(places[i], (places[i + 1] - 14) if i + 1 < len(places) else y.start - 4)
     return [Text(right + 8, at + 4, words[column], 11, ends[column][1]) for column, at in zip(order, places)]
 
 

@@ -314,25 +314,24 @@ def _predicts(subject: Subject) -> str:
     spec = subject.spec
     if spec.predict is None:
         raise NotApplicable("it has no predict")
-    if not spec.example_inputs:
-        raise NotApplicable("not tried: it has predict, but no example_inputs to try it on")
     loaded = subject.trained[1]
+    inputs = spec.inputs_for(loaded.config)
+    if not inputs:
+        raise NotApplicable("not tried: it has predict, but no example_inputs to try it on")
     answers = []
     with unchanged(loaded.model, "predicting"):
         for _ in range(2):
             seed_everything(0)
-            answers.append(loaded.predict(*spec.example_inputs))
-    if not isinstance(answers[0], list) or len(answers[0]) != len(spec.example_inputs):
-        raise Failed(
-            f"{len(spec.example_inputs)} inputs were not answered by a list of as many: {str(answers[0])[:200]}"
-        )
+            answers.append(loaded.predict(*inputs))
+    if not isinstance(answers[0], list) or len(answers[0]) != len(inputs):
+        raise Failed(f"{len(inputs)} inputs were not answered by a list of as many: {str(answers[0])[:200]}")
     try:
         texts = [json.dumps(answer, ensure_ascii=False, allow_nan=False) for answer in answers]
     except (TypeError, ValueError) as error:
         raise Failed(f"an answer is not JSON: {error}") from error
     if texts[0] != texts[1]:
         raise Failed(f"the same seed gives two answers: {texts[0][:100]} and {texts[1][:100]}")
-    return f"{spec.example_inputs[0]!r} -> {json.dumps(answers[0][0], ensure_ascii=False)[:100]}"
+    return f"{inputs[0]!r} -> {json.dumps(answers[0][0], ensure_ascii=False)[:100]}"
 
 
 def _decodes(subject: Subject) -> str:

@@ -179,6 +179,8 @@ def trainer_of(
         max_steps=steps,
         clip_norm=config.clip or None,
         valid_every=None if given.valid is None else config.valid_every,
+        save_every=config.save_every or None if out else None,
+        keep=config.keep,
         metric=spec.metric,
         maximize=spec.maximize,
         progress=progress,

@@ -19,7 +19,7 @@ def shows(loaded: Loaded) -> str:
     spec = loaded.spec
     seen = []
     for name in [name for name in SHOWN if getattr(spec, name) is not None]:
-        if name == "attend" and not spec.example_inputs:
+        if name == "attend" and not spec.inputs_for(loaded.config):
             seen.append("attend not tried: there are no example_inputs to try it on")
             continue
         answers = []
@@ -51,7 +51,7 @@ def _samples(loaded: Loaded) -> tuple[str, str]:
 
 
 def _attention(loaded: Loaded) -> tuple[str, str]:
-    seen = attention_of(loaded, loaded.spec.example_inputs[0])
+    seen = attention_of(loaded, loaded.spec.inputs_for(loaded.config)[0])
     return f"attention of {seen.told}", seen.overview().svg()
 
 

@@ -44,6 +44,8 @@ class Config:
     weight_decay: float = option(0.0, "how much weights shrink, times the learning rate", least=0)
     clip: float = option(1.0, "greatest norm of the gradient; 0 for any", least=0)
     valid_every: int = option(100, "steps between validations", least=1)
+    save_every: int = option(0, "steps between checkpoints; 0 for five minutes between them", least=0)
+    keep: int = option(3, "how many of the newest checkpoints stay", least=1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,7 +79,7 @@ class ModelSpec:
     of the sentence}, and if there are, "keys": the tokens of the source that cross-attention looks at, "options": {…}
     for the call, "vocabulary": the names of the tokens that its result is logits of, and "logits" where the result is
     none itself; `minigrad attention RUN text` shows it. `tiny` is a preset for quick checks, and `example_inputs` are
-    strings that `predict` answers.
+    strings that `predict` answers, or a function of the config that returns them.
     """
 
     name: str
@@ -101,12 +103,16 @@ class ModelSpec:
     attend: Callable[[Any, str], dict[str, Any]] | None = None
     metric: str = "loss"  # which number of a validation says what is best
     maximize: bool = False
-    example_inputs: Sequence[str] = ()
+    example_inputs: Sequence[str] | Callable[[Any], Sequence[str]] = ()
     takes_data: bool = True
     estimates_gradients: str = ""  # why gradients are not the derivatives of the loss, if so: rounding, sampling, …
 
     def __repr__(self) -> str:
         return f"<ModelSpec {self.name}: {self.summary}>"
+
+    def inputs_for(self, config: Any) -> list[str]:
+        """Strings that `predict` of a model of this config answers."""
+        return list(self.example_inputs(config) if callable(self.example_inputs) else self.example_inputs)
 
     def __post_init__(self) -> None:
         if not self.name.replace("-", "_").isidentifier() or ":" in self.name:

@@ -151,6 +151,11 @@ def predict(loaded: Any, inputs: list[str]) -> list[Any]:
     return [_task(loaded.config).predict(loaded, text) for text in inputs]
 
 
+def example_inputs(config: GPTConfig) -> list[str]:
+    """Something that a model of the config's task answers, and of one that writes text nothing at all."""
+    return [_task(config).prompt(config)] if config.task != "text" else ["Ana", ""]
+
+
 def evaluate(loaded: Any, path: str | None) -> dict[str, Any]:
     """The loss over the whole text that was held out, or how many answers are right."""
     return _task(loaded.config).evaluate(loaded, path)
@@ -202,7 +207,7 @@ spec = ModelSpec(
     optimizer=optimizer,
     schedule=schedule,
     predict=predict,
-    example_inputs=("Ana", ""),
+    example_inputs=example_inputs,
     evaluate=evaluate,
     presets={
         "nano": {**_NANO, "steps": 2000},

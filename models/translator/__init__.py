@@ -15,7 +15,7 @@ class TranslatorConfig(Config):
     """What it learns from, its sizes, and how it is trained; sizes that are none are chosen by the amount of data."""
 
     corpus: str = option("phrasebook", "what to learn from, unless --data says it", choices=CORPORA)
-    pairs: int = option(40_000, "how many examples are made, where they are made", least=1)
+    pairs: int = option(80_000, "how many examples are made, where they are made", least=1)
     form: str = option("", "of text: as it is, small letters, or the phrasebook's", choices=("", "plain", "lower", "phrasebook"))  # fmt: skip
     vocabulary: str = option("", "of what: words, or byte pairs, which know no unknown word", choices=("", "word", "bpe"))  # fmt: skip
     vocab: int | None = option(None, "how many tokens at most, five special ones included", least=6)
@@ -29,7 +29,7 @@ class TranslatorConfig(Config):
     dropout: float | None = option(None, "how much is dropped in training", least=0)
     smoothing: float = option(0.1, "label smoothing", least=0)
     sampling: float = option(0.0, "scheduled sampling: how often the decoder is fed its own choice", least=0)
-    shift: int = option(0, "in training, positions begin anywhere up to this", least=0)
+    positions: str = option("sinusoidal", "how places are told", choices=("sinusoidal", "rotary"))
     masked: float = option(0.3, "denoise: which share of a text is masked", least=0)
     span: float = option(3.0, "denoise: how many tokens a mask hides, on average", least=1)
     max_length: int = option(100, "longer sentences, in tokens, are left out", least=2)
@@ -39,7 +39,8 @@ class TranslatorConfig(Config):
     lr: float = option(3e-3, "learning rate, at its highest")
     schedule: str = option("cosine", "how the rate falls", choices=("cosine", "inverse-sqrt", "noam"))
     warmup: int = option(100, "over how many steps the rate rises", least=1)
-    valid_every: int = option(0, "steps between validations; 0 for one an epoch, twenty at most", least=0)
+    valid_every: int = option(0, "steps between validations; 0 for one an epoch, but six to twenty", least=0)
+    save_every: int = option(0, "steps between checkpoints; 0 for one at each validation", least=0)
     beams: int = option(5, "beams that a translation is searched with; 1 is greedy", least=1)
     alpha: float = option(1.0, "length penalty of the search: the more, the longer", least=0)
     bleu: str = option("13a", "how BLEU cuts texts into words", choices=("13a", "intl", "char", "none"))
@@ -60,7 +61,7 @@ def build(config: TranslatorConfig) -> Any:
     c = sized(config)
     return Translator(
         c.vocab, c.dim, c.heads, c.hidden, c.depth, dropout=c.dropout, norm_first=c.norm_first, activation=c.activation,
-        tied=c.tied, smoothing=c.smoothing, sampling=c.sampling, shift=c.shift,
+        tied=c.tied, smoothing=c.smoothing, sampling=c.sampling, positions=c.positions,
     )  # fmt: skip
 
 
@@ -149,6 +150,13 @@ def tree(loaded: Any, translation: Any) -> dict[str, Any]:
     return tree_of(loaded, translation)
 
 
+def draw(loaded: Any) -> Any:
+    """Which words of a translation look at which of the source, right now: a minigrad.viz.Scene."""
+    from .judging import shown_pairs
+
+    return attention(loaded, shown_pairs(loaded)[0][0]).alignment()
+
+
 def samples(loaded: Any) -> str:
     """A few sentences and how they are translated right now."""
     from .judging import samples
@@ -163,20 +171,20 @@ def after(loaded: Any, folder: Any) -> str:
 
 _MULTI30K = {
     "corpus": "multi30k", "form": "lower", "vocabulary": "bpe", "vocab": 8000, "depth": 4, "dim": 128, "heads": 4,
-    "hidden": 256, "dropout": 0.2, "smoothing": 0.1, "batch": 1500, "lr": 0.003, "schedule": "inverse-sqrt",
-    "warmup": 1000, "epochs": 17, "beams": 5, "bleu": "none",
+    "hidden": 256, "dropout": 0.2, "smoothing": 0.1, "batch": 1500, "lr": 0.003,
+    "warmup": 1000, "epochs": 17, "keep": 5, "beams": 5, "bleu": "none",
 }  # fmt: skip
 _REVERSE = {
-    "corpus": "reverse", "pairs": 50_000, "vocabulary": "word", "depth": 2, "dim": 64, "heads": 4, "hidden": 256,
-    "dropout": 0.1, "smoothing": 0.0, "batch": 2048, "lr": 0.002, "epochs": 10, "beams": 1, "bleu": "none",
+    "corpus": "reverse", "pairs": 100_000, "vocabulary": "word", "depth": 2, "dim": 64, "heads": 4, "hidden": 256,
+    "positions": "rotary", "dropout": 0.0, "smoothing": 0.0, "batch": 2048, "lr": 0.002, "weight_decay": 0.1, "epochs": 7, "beams": 1, "bleu": "none",
 }  # fmt: skip
 _DENOISE = {
     "corpus": "denoise", "pairs": 20_000, "vocabulary": "word", "depth": 2, "dim": 128, "heads": 4, "hidden": 256,
     "dropout": 0.1, "epochs": 6,
 }  # fmt: skip
 _TATOEBA = {
-    "corpus": "tatoeba", "vocabulary": "bpe", "vocab": 8000, "depth": 3, "dim": 256, "heads": 8, "hidden": 512,
-    "dropout": 0.1, "batch": 3000, "lr": 0.002, "warmup": 400, "epochs": 10, "beams": 5, "max_length": 60,
+    "corpus": "tatoeba", "vocabulary": "bpe", "vocab": 8000, "depth": 3, "dim": 128, "heads": 4, "hidden": 512,
+    "dropout": 0.1, "batch": 2000, "lr": 0.003, "warmup": 400, "epochs": 4, "beams": 5, "max_length": 60,
 }  # fmt: skip
 
 spec = ModelSpec(
@@ -192,6 +200,8 @@ spec = ModelSpec(
     evaluate=evaluate,
     optimizer=optimizer,
     schedule=schedule,
+    metric="accuracy",
+    maximize=True,
     presets={
         "reverse": _REVERSE,
         "denoise": _DENOISE,
@@ -215,6 +225,7 @@ spec = ModelSpec(
     },  # fmt: skip
     verbs={"translate": translate, "exposure": exposure, "attention": attention, "tree": tree},
     samples=samples,
+    draw=draw,
     attend=attend,
     after=after,
     example_inputs=("You are welcome",),

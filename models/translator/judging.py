@@ -187,11 +187,16 @@ def positions(loaded: Any, pairs: Sequence[Pair]) -> list[Position]:
     ]
 
 
-def samples(loaded: Any) -> str:
-    """Some of the validation's sentences, how they are translated greedily, and what was wanted."""
+def shown_pairs(loaded: Any) -> list[Pair]:
+    """The sentences of its first test that are shown, in the form that it was trained on."""
     tests = tests_of(loaded, loaded.story["data"])
     form = form_of(loaded.config)
-    shown = [(written(source, form, True), target) for source, target in next(iter(tests.values()))[:SHOWN]]
+    return [(written(source, form, True), target) for source, target in next(iter(tests.values()))[:SHOWN]]
+
+
+def samples(loaded: Any) -> str:
+    """Some of the test's sentences, how they are translated greedily, and what was wanted."""
+    shown = shown_pairs(loaded)
     said = greedy_all(loaded.model, [source_ids(loaded.config, loaded.tokenizer, source) for source, _ in shown])
     lines = []
     for (source, wanted), tokens in zip(shown, said):

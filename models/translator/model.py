@@ -13,7 +13,6 @@ import numpy as np
 import minigrad as mg
 from minigrad import nn
 from minigrad.data import PAD
-from minigrad.engine.draws import next_key
 from minigrad.nn import functional as F
 from minigrad.nn.transformer import StackCache
 
@@ -57,8 +56,8 @@ class Translator(nn.Module):
     """Token numbers of sources (B, S) and of targets so far (B, T) -> logits of the next target tokens (B, T, V).
 
     Tied, one matrix embeds the sources, embeds the targets, and turns what the decoder made into logits. Vectors of
-    tokens are multiplied by √C, so that they are as large as their positions. Padding is found by its number. In training,
-    positions begin anywhere up to `shift`, so that those beyond the longest sentence are known, too.
+    tokens are multiplied by √C, so that they are as large as their positions, which are "sinusoidal" and added to them, or
+    "rotary": then self-attention knows how far tokens are apart, and nothing knows where they are. Padding is found by its number.
     """
 
     def __init__(
@@ -75,18 +74,19 @@ class Translator(nn.Module):
         tied: bool = True,
         smoothing: float = 0.0,
         sampling: float = 0.0,
-        shift: int = 0,
+        positions: str = "sinusoidal",
     ):
+        rotary = nn.RotaryPositions(dim // heads) if positions == "rotary" else None
         options: dict[str, Any] = {"dropout": dropout, "norm_first": norm_first, "activation": activation}
         self.vocab, self.dim, self.depth = vocab, dim, depth
-        self.smoothing, self.sampling, self.shift = smoothing, sampling, shift
+        self.smoothing, self.sampling = smoothing, sampling
         self.embedding = nn.Embedding(vocab, dim)
         self.target_embedding = self.embedding if tied else nn.Embedding(vocab, dim)
         self.head = self.embedding if tied else nn.Linear(dim, vocab, bias=False)
-        self.positions = nn.SinusoidalPositions(dim)
+        self.positions = nn.SinusoidalPositions(dim) if rotary is None else None
         self.dropout = nn.Dropout(dropout)
-        self.encoder = nn.Encoder(depth, dim, heads, hidden, **options)
-        self.decoder = nn.Decoder(depth, dim, heads, hidden, **options)
+        self.encoder = nn.Encoder(depth, dim, heads, hidden, rotary=rotary, **options)
+        self.decoder = nn.Decoder(depth, dim, heads, hidden, rotary=rotary, **options)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -101,29 +101,28 @@ class Translator(nn.Module):
         """An empty cache, for translating token by token."""
         return TranslatorCache(self.depth)
 
-    def encode(self, source: Any, start: int = 0) -> tuple[mg.Tensor, mg.Tensor]:
+    def encode(self, source: Any) -> tuple[mg.Tensor, mg.Tensor]:
         """The memory of the sources, and where in it there are tokens: (B, S) -> (B, S, C), (B, 1, 1, S)."""
         mask = nn.padding_mask(source, pad=PAD)
-        return self.encoder(self._embedded(self.embedding, source, start), mask=mask), mask
+        return self.encoder(self._embedded(self.embedding, source, 0), mask=mask), mask
 
-    def decode(self, target: Any, memory: Any, mask: Any, cache: StackCache | None = None, start: int = 0) -> mg.Tensor:
+    def decode(self, target: Any, memory: Any, mask: Any, cache: StackCache | None = None) -> mg.Tensor:
         """The logits after each token of the targets, or after those that the cache has not seen: (B, T) -> (B, T, V)."""
-        x = self._embedded(self.target_embedding, target, start if cache is None else cache.length)
+        x = self._embedded(self.target_embedding, target, 0 if cache is None else cache.length)
         # Padding of targets needs no mask: it comes after the tokens, where none of them can look.
         x = self.decoder(x, memory, memory_mask=mask, cache=cache)  # (B, T, C)
         return F.linear(x, self.head.weight)  # (B, T, C) -> (B, T, V)
 
     def forward(self, source: Any, target: Any, cache: TranslatorCache | None = None) -> mg.Tensor:
         if cache is None:
-            # All threads that share a batch draw the same key.
-            shift = next_key(1)[0] % (self.shift + 1) if self.shift and self.training else 0
-            return self.decode(target, *self.encode(source, shift), start=shift)
+            return self.decode(target, *self.encode(source))
         if cache.memory is None:
             cache.fill(*self.encode(source))
         return self.decode(target, cache.memory, cache.mask, cache.stack)
 
     def _embedded(self, embedding: Any, tokens: Any, start: int) -> mg.Tensor:
-        return self.dropout(self.positions(embedding(tokens) * math.sqrt(self.dim), start))  # (B, T) -> (B, T, C)
+        x = embedding(tokens) * math.sqrt(self.dim)  # (B, T) -> (B, T, C)
+        return self.dropout(x if self.positions is None else self.positions(x, start))
 
 
 def fed(model: Translator, source: mg.Tensor, target: mg.Tensor) -> mg.Tensor:

@@ -1,0 +1,229 @@
+"""Models trained for real: each result by one command, which goes on where it was when it is called again.
+
+    python -m benchmarks.trained TASK [--folder build/trained] [--quick] [--json] [--write]
+
+| TASK | what is trained | data |
+|---|---|---|
+| demo | the phrasebook translator, as `minigrad demo` | shipped |
+| shakespeare | nanoGPT's CPU set-up, three seeds, each beside PyTorch with the same weights and batches | tinyshakespeare.txt |
+| sort | a GPT that sorts six digits | made |
+| reverse | a translator that says up to 25 numbers backwards, tested on up to 30 | made |
+| multi30k | English to German, test 2016; the mean of the last five checkpoints, beam 5 | multi30k/*.en, *.de |
+| tatoeba | English to Spanish, split by unique source, all translations of a source as references | tatoeba/spa-eng.zip |
+
+Data that does not come with minigrad is read below $MINIGRAD_DATA. Times are those of training, with its validations.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from statistics import mean
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minigrad import zoo
+from minigrad.saving import write_atomically
+from minigrad.train import average_checkpoints, find_checkpoint, read_checkpoint
+from minigrad.train.run import checkpoints_of, holds_a_run
+
+from .measure import ROOT, arguments, machine, table
+from .results import add_write_option, conclude
+
+SHAKESPEARE = "gpt:shakespeare-cpu"
+SHOWN = 50  # translations of Tatoeba's sentences that are printed
+QUICK = 2  # steps of a training that only shows that everything works
+
+
+class Trained(NamedTuple):
+    """The best checkpoint of a run, how many steps it was trained, and how many seconds that took in all."""
+
+    loaded: Any
+    steps: int
+    seconds: float
+
+
+def trained(name: str, options: Any, seed: int = 0, data: str | None = None) -> Trained:
+    """The model of a run, trained to its end now if it was not before."""
+    out = options.folder / f"{name.replace(':', '-')}-{seed}"
+    if not holds_a_run(out):
+        steps = {"max_steps": QUICK} if options.quick else {}
+        zoo.train(name, out, data=data, seed=seed, **steps)
+    elif state_of(out)["step"] < state_of(out)["training"]["max_steps"]:
+        zoo.resume(out)
+    state = state_of(out)
+    return Trained(zoo.load(out), state["step"], state["seconds"])
+
+
+def state_of(run: Path) -> dict[str, Any]:
+    """What the newest checkpoint of a run says of it."""
+    return read_checkpoint(find_checkpoint(run, "latest")).state
+
+
+def judged(loaded: Any, path: Path, which: str = "scores") -> dict[str, Any]:
+    """The scores of a model, which are computed once and then kept beside its run."""
+    kept = path.with_name(f"{path.name}-{which}.json")
+    if not kept.exists():
+        write_atomically(kept, json.dumps(loaded.evaluate()).encode())
+    return json.loads(kept.read_text())
+
+
+def minutes(seconds: float) -> str:
+    """A time as people say it."""
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.1f} minutes"
+
+
+def verdict(what: str, value: float, goal: float, least: bool = True, digits: int = 2) -> str:
+    """A figure, what was to be reached, and whether it was."""
+    is_met = value >= goal if least else value <= goal
+    bound = "at least" if least else "at most"
+    return f"{what}: {value:.{digits}f} (to reach: {bound} {goal:g}): {'reached' if is_met else 'MISSED'}"
+
+
+def demo(options: Any) -> tuple[str, dict[str, Any]]:
+    """Every pair of the phrasebook, and held-out combinations of the grammar."""
+    loaded, steps, seconds = trained("translator", options)
+    scores = judged(loaded, loaded.path)
+    lines = [
+        f"{steps:,} steps, seed 0: trained in {minutes(seconds)}",
+        verdict("minutes of training", seconds / 60, 2, least=False),
+        verdict(f"exact of the {scores['phrasebook_sentences']} phrases, %", scores["phrasebook_exact_match"], 100),
+        verdict(f"exact of {scores['sentences']:,} held-out sentences, %", scores["exact_match"], 97),
+        f"BLEU {scores['bleu']:.2f} ({scores['bleu_signature']})",
+    ]
+    return "\n".join(lines), {"seconds": seconds, **numbers(scores)}
+
+
+def shakespeare(options: Any) -> tuple[str, dict[str, Any]]:
+    """The loss over the whole validation split, three seeds, and the time beside PyTorch's."""
+    text = str(Path(os.environ.get("MINIGRAD_DATA", ".")) / "tinyshakespeare.txt")
+    rows, ours, theirs = [], [], []
+    for seed in (0,) if options.quick else (0, 1, 2):
+        loaded, steps, seconds = trained(SHAKESPEARE, options, seed, text)
+        loss = judged(loaded, loaded.path)["whole_validation_loss"]
+        ours.append({"seconds": seconds, "loss": loss})
+        theirs.append(in_pytorch(loaded.path, text, seed, steps))
+        rows += [
+            [f"seed {seed}: {who}", f"{one['loss']:.4f}", f"{one['seconds']:.1f}"]
+            for who, one in (("minigrad", ours[-1]), ("PyTorch", theirs[-1]))
+        ]
+    loss = mean(one["loss"] for one in ours)
+    times = mean(one["seconds"] for one in ours) / mean(one["seconds"] for one in theirs)
+    lines = [
+        "4 layers, 4 heads, d 128, blocks of 64, batch 12, 2,000 steps; loss over the whole validation split",
+        table(("", "loss", "seconds"), rows),
+        verdict("mean loss of minigrad", loss, 1.88, least=False, digits=4),
+        verdict("minigrad's time by PyTorch's", times, 1.25, least=False),
+    ]
+    return "\n".join(lines), {"loss": loss, "time": times, "minigrad": ours, "pytorch": theirs}
+
+
+def in_pytorch(run: Path, text: str, seed: int, steps: int) -> dict[str, float]:
+    """What PyTorch makes of the same weights and batches, in a process of its own; computed once."""
+    kept = run.with_name(f"{run.name}-pytorch.json")
+    if not kept.exists():
+        command = [sys.executable, "-m", "benchmarks.shakespeare_torch", text, str(seed), str(steps)]
+        done = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
+        write_atomically(kept, done.stdout.splitlines()[-1].encode())
+    return json.loads(kept.read_text())
+
+
+def sort(options: Any) -> tuple[str, dict[str, Any]]:
+    """How many of 5,000 rows of digits are sorted."""
+    loaded, steps, seconds = trained("gpt:sort", options)
+    scores = judged(loaded, loaded.path)
+    lines = [
+        f"{steps:,} steps, seed 0: trained in {minutes(seconds)}",
+        verdict(f"sorted of {scores['asked']:,}", scores["right"], 5000, digits=0),
+    ]
+    return "\n".join(lines), {"seconds": seconds, **numbers(scores)}
+
+
+def reverse(options: Any) -> tuple[str, dict[str, Any]]:
+    """BLEU of greedy decoding on rows longer than those of training, too."""
+    return translated("translator:reverse", options, 97.0, "greedy")
+
+
+def multi30k(options: Any) -> tuple[str, dict[str, Any]]:
+    """BLEU of the mean of the last five checkpoints; the best checkpoint's beside it."""
+    return translated("translator:multi30k", options, 38.0, "beam 5", average=5, most_minutes=30)
+
+
+def tatoeba(options: Any) -> tuple[str, dict[str, Any]]:
+    """BLEU and chrF against all translations of a source; some translations are printed, drawn at random."""
+    name = "translator:tatoeba"
+    found = translated(name, options, None, "beam 5, all translations of a source as references", most_minutes=60)
+    show_some(trained(name, options).loaded)
+    return found
+
+
+def translated(
+    name: str, options: Any, goal: float | None, how: str, average: int = 0, most_minutes: float | None = None
+) -> tuple[str, dict[str, Any]]:
+    """Train a translator, and judge its best checkpoint, and the mean of its last ones if it is asked for."""
+    loaded, steps, seconds = trained(name, options)
+    scores = {"best checkpoint": judged(loaded, loaded.path)}
+    if average:
+        kept = min(average, len(checkpoints_of(loaded.path)))
+        loaded.model.load_state_dict(average_checkpoints(loaded.path, kept))
+        scores[f"mean of the last {kept}"] = judged(loaded, loaded.path, f"mean-{kept}")
+    rows = [
+        [which, *(f"{one[key]:.2f}" for key in ("bleu", "chrf", "exact_match", "perplexity"))]
+        for which, one in scores.items()
+    ]
+    last = list(scores.values())[-1]
+    lines = [
+        f"{steps:,} steps, seed 0: trained in {minutes(seconds)}; {how}",
+        table((f"{last['sentences']:,} sentences", "BLEU", "chrF", "exact, %", "perplexity"), rows),
+        *([verdict("BLEU", last["bleu"], goal)] if goal else []),
+        *([verdict("minutes of training", seconds / 60, most_minutes, least=False)] if most_minutes else []),
+        f"{last['bleu_signature']}\n{last['chrf_signature']}",
+    ]
+    return "\n".join(lines), {"seconds": seconds, **{which: numbers(one) for which, one in scores.items()}}
+
+
+def show_some(loaded: Any) -> None:
+    """Print translations of test sentences; they stay on the screen, since the sentences are not ours."""
+    from minigrad_models.translator.judging import tests_of
+
+    pairs = next(iter(tests_of(loaded, None).values()))
+    chosen = [pairs[i] for i in np.random.default_rng(0).choice(len(pairs), min(SHOWN, len(pairs)), replace=False)]
+    for found, (_, wanted) in zip(loaded.translate([source for source, _ in chosen]), chosen):
+        print(f"  {found.source} -> {found.text}" + ("" if found.text == wanted else f"   (wanted: {wanted})"))
+
+
+def numbers(scores: dict[str, Any]) -> dict[str, Any]:
+    """Scores without example sentences."""
+    return {key: value for key, value in scores.items() if not key.startswith("worst")}
+
+
+TASKS: dict[str, tuple[str, Callable[[Any], tuple[str, dict[str, Any]]]]] = {
+    "demo": ("The phrasebook translator", demo),
+    "shakespeare": ("Tiny Shakespeare", shakespeare),
+    "sort": ("Sorting digits", sort),
+    "reverse": ("Reversing rows", reverse),
+    "multi30k": ("Multi30k, English to German", multi30k),
+    "tatoeba": ("Tatoeba, English to Spanish", tatoeba),
+}
+
+
+def main() -> int:
+    parser = arguments(__doc__)
+    add_write_option(parser)
+    parser.add_argument("task", choices=TASKS, metavar="TASK", help=f"one of {', '.join(TASKS)}")
+    parser.add_argument("--folder", type=Path, default=ROOT / "build" / "trained", help="where runs are kept")
+    options = parser.parse_args()
+    title, task = TASKS[options.task]
+    text, result = task(options)
+    detail = {"benchmark": "trained", "task": options.task, "quick": options.quick, "machine": machine()}
+    conclude(options, title, text, {**result, "detail": detail})
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,55 @@
+"""`minigrad demo` in a short form: it trains, judges, shows and says honestly how far it came."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from minigrad_models.translator import judging
+
+from minigrad.cli import main
+from minigrad.data import phrasebook
+
+SMALL = ["pairs=300", "depth=1", "dim=16", "judged=12", "--steps", "3"]
+
+
+def test_a_demo_that_has_not_learned_shows_everything_and_says_so(tmp_path, capsys):
+    out = tmp_path / "run"
+    assert main(["demo", *SMALL, "--out", str(out)]) == 1
+    shown = capsys.readouterr().out
+    assert shown.startswith("A translator learns English to Spanish from nothing")
+    assert "step 3 | valid: loss" in shown
+    assert re.search(r"  you are welcome -> ", shown, re.IGNORECASE)
+    assert re.search(r"Failure: \d+ of 12 phrases are exact, and \d+\.\d % of 12 sentences it never saw", shown)
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "<svg" in page and str(out / "report.html") in shown
+    assert list((out / "frames").glob("*.svg"))  # where the words of a translation look, as it learns
+
+
+@pytest.mark.parametrize(
+    ("book", "held", "code"), [(100.0, 97.0, 0), (100.0, 96.9, 1), (100 * 560 / 561, 99.0, 1)], ids=str
+)
+def test_success_means_every_phrase_and_97_percent_of_the_rest(book, held, code, tmp_path, monkeypatch, capsys):
+    scores = {"sentences": 1000, "exact_match": held, "phrasebook_sentences": 561, "phrasebook_exact_match": book}
+    monkeypatch.setattr(judging, "evaluate", lambda loaded, path: scores)
+    assert main(["demo", *SMALL, "--out", str(tmp_path / "run")]) == code
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith("Success" if code == 0 else "Failure")
+    assert f"{561 if book == 100 else 560} of 561 phrases" in last
+
+
+def test_a_demo_goes_into_a_directory_of_its_own(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for _ in range(2):
+        main(["demo", *SMALL])
+    assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["demo", "demo-2"]
+
+
+def test_a_wrong_setting_is_named_before_anything_is_trained(tmp_path, capsys):
+    assert main(["demo", "dpeth=1", "--out", str(tmp_path / "run")]) == 2
+    assert "depth" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_sentence_of_the_source_is_in_the_phrasebook():
+    assert ("You are welcome", "de nada") in [(source.rstrip("."), target) for source, target in phrasebook()]
