@@ -260,7 +260,7 @@ def test_the_guide_to_pictures_does_what_it_says(tmp_path):
     rest = iter(printed)
     assert [line for line in quoted if line not in rest] == []
     drawn = {"error.html", "error.svg", "encoder.html", "encoder.svg", "failed.svg", "attention.html", "head.svg"}
-    drawn |= {"search.svg", "next.svg", "map.svg", "curves.svg"}
+    drawn |= {"search.svg", "next.svg", "map.svg", "curves.svg", "lines.svg"}
     assert {path.name for path in tmp_path.iterdir()} == drawn
 
 

@@ -18,7 +18,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT))  # pytest puts only the tests' own folder there
 
-from benchmarks import floor, gpt, matmul, measure, memory, mlp_step, results, scaling, train_step  # noqa: E402
+from benchmarks import floor, generation, gpt, matmul, measure, memory, mlp_step, results, scaling, train_step  # noqa: E402
 
 TINY = replace(gpt.CONFIGS["tiny"], layers=2, batch=3, dtype="float64")
 needs_proc = pytest.mark.skipif(
@@ -189,6 +189,21 @@ def test_kernels_that_do_not_load_are_not_measured_under_their_name(monkeypatch:
     monkeypatch.setattr(gpt_minigrad.kernels, "implementation", lambda: "numpy")
     with pytest.raises(ImportError, match="numba does not work here"):
         gpt_minigrad.loaded_kernels()
+
+
+@pytest.mark.torch
+def test_generation_prints_the_ratios_last_and_all_write_the_same() -> None:
+    result = last_line(run("benchmarks.generation", "--quick", "--json", "--config", "nano"))
+    measured = result["detail"]["measured"]["nano"]
+    assert measured["peers"].keys() == set(generation.PEERS) - measured["missing"].keys()
+    assert measured["fastest"]["PyTorch"].startswith("PyTorch, ") and result["nano"]["numpy"] > 0
+    assert measured["same"] and len(measured["tokens"]) == 61 and len(set(measured["tokens"])) > 10
+
+
+def test_generation_names_pytorch_as_left_out_where_it_is_missing(no_torch: Path) -> None:
+    done = run("benchmarks.generation", "--quick", "--json", "--config", "tiny", hidden=no_torch)
+    assert last_line(done)["tiny"] == {"numpy": None, "numba": None}
+    assert "left out: PyTorch, joined, 1 thread (no PyTorch in this test)" in done.stdout
 
 
 def test_matmul_reports_every_way(no_torch: Path) -> None:

@@ -124,7 +124,8 @@ def generate(
         if is_done.all():
             return
         new = tokens[:, None]
-        seen = np.concatenate([seen, new], axis=1)
+        if sampling.repetition_penalty != 1:  # nothing else asks for what came before
+            seen = np.concatenate([seen, new], axis=1)
 
 
 def greedy(continuation: Continuation, prompt: np.ndarray, *, length: int, end: int) -> list[list[int]]:

@@ -169,13 +169,14 @@ class Fused(Op):
     def kernel_for(self, arrays: Sequence[Any], attrs: Attributes) -> Kernel | None:
         """The first kernel, in the order of preference, for the place where all these arrays are; None if none fits."""
         kind, size = type(arrays[0]), 0
+        if not hasattr(kind, "size"):
+            return None
         for array in arrays:
-            if array is None:
-                continue
-            if type(array) is not kind or not hasattr(array, "size"):
-                return None
-            if array.size > size:
-                size = array.size
+            if array is not None:
+                if type(array) is not kind:
+                    return None
+                if array.size > size:
+                    size = array.size
         for name in candidates(kind, size):
             kernel = self.kernels.get(name)
             if kernel is not None and kernel.accepts(*arrays, **attrs):

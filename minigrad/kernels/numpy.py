@@ -19,7 +19,10 @@ Needs = tuple[bool, ...]
 def are_floating(*arrays: Any, **attributes: Any) -> bool:
     """Whether all arrays are float32, or all are float64; None stands for an input that was left out."""
     dtype = arrays[0].dtype
-    return dtype.char in "fd" and all(a is None or a.dtype == dtype for a in arrays)
+    for array in arrays:
+        if array is not None and array.dtype != dtype:
+            return False
+    return dtype.char in "fd"
 
 
 def register(fused: Fused, forward: Any, backward: Any, accepts: Any = are_floating) -> None:

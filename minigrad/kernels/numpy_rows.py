@@ -19,7 +19,8 @@ def layer_norm_forward(x, weight, bias, *, eps):
     rows = rows_of(x)  # (N, C)
     out, mean, scale = np.empty_like(rows), np.empty((len(rows), 1), x.dtype), np.empty((len(rows), 1), x.dtype)
     for b in blocks(*rows.shape):
-        rows[b].mean(-1, keepdims=True, out=mean[b])
+        np.add.reduce(rows[b], -1, keepdims=True, out=mean[b])  # which for few rows is twice as fast as mean()
+        mean[b] /= x.shape[-1]
         centred = np.subtract(rows[b], mean[b], out=out[b])
         scale[b] = _inverse_root(np.einsum("nc,nc->n", centred, centred)[:, None] / x.shape[-1], eps)
         centred *= scale[b]

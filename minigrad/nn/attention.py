@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import kernels
+from ..engine.backend import on_device_of
 from ..engine.draws import next_key
 from ..engine.errors import ArgumentError, DtypeError, GradientError, ShapeError
 from ..engine.modes import no_grad
-from ..engine.tensor import Tensor
-from ..ops import FUNCTIONS
+from ..engine.tensor import Tensor, wrap
 from ..ops.creation import arange, empty, eye
+from ..ops.joining import _unstack
 from . import functional as F
 from . import init
 from .declare import as_tensor
@@ -24,8 +25,6 @@ from .layers import Linear, check_sizes, new_parameter
 from .module import Module
 
 __all__ = ["AttentionCall", "KVCache", "MultiHeadAttention", "causal_mask", "padding_mask", "watch_attention"]
-
-split = FUNCTIONS["split"]
 
 
 def causal_mask(size: int, past: int = 0, device: str | None = None) -> Tensor:
@@ -103,13 +102,13 @@ class KVCache:
                 "KVCache: keys and values that are being recorded cannot be cached",
                 fix="generate inside `with mg.no_grad():`",
             )
-        start, stop = self.length, self.length + keys.shape[2]
         if not self._stores:
-            self._stores = [keys, values]
-        else:
-            self._stores = [_with_rows(old, new, start, stop) for old, new in zip(self._stores, (keys, values))]
-        self.length = stop
-        return self._stores[0][:, :, :stop], self._stores[1][:, :, :stop]
+            self._stores, self.length = [keys, values], keys.shape[2]
+            return keys, values
+        start, stop = self.length, self.length + keys.shape[2]
+        stores = [_with_rows(old, new, start, stop) for old, new in zip(self._stores, (keys, values))]
+        self._stores, self.length = stores, stop
+        return wrap(stores[0].data[:, :, :stop]), wrap(stores[1].data[:, :, :stop])
 
     def select(self, rows: Any) -> None:
         """Keep these rows of the batch, in this order, as a beam search does; a row may come more than once."""
@@ -117,13 +116,20 @@ class KVCache:
 
 
 def _with_rows(store: Tensor, new: Tensor, start: int, stop: int) -> Tensor:
-    """The store with new rows written in place; a full one is doubled, so that a row costs the same all along."""
-    if store.shape[2] < stop:
-        batch, heads, _, width = store.shape
+    """The store with new rows written in place; a full one is doubled, so that a row costs the same all along.
+
+    Only the cache knows the memory that is written to, and no graph does, so it is done without asking the engine.
+    """
+    batch, heads, room, width = store.shape
+    if new.shape != (batch, heads, stop - start, width) or new.dtype != store.dtype:
+        got = f"{new.shape} {new.dtype}"
+        raise ShapeError("KVCache: new rows do not fit", f"({batch}, {heads}, new, {width}) {store.dtype}", got)
+    if room < stop:
         larger = empty(batch, heads, 2 * stop, width, dtype=store.dtype, device=store.device)
         larger[:, :, :start] = store[:, :, :start]
         store = larger
-    store[:, :, start:stop] = new
+    with on_device_of(store.data):
+        store.data[:, :, start:stop] = new.data
     return store
 
 
@@ -201,8 +207,11 @@ class MultiHeadAttention(Module):
         key = query if key is None else key
         value = key if value is None else value
         is_own = key is query and value is query
-        tensors = {id(x): as_tensor(x) for x in (query, key, value)}  # what was one object stays one
-        query, key, value = (tensors[id(x)] for x in (query, key, value))
+        if is_own:
+            query = key = value = as_tensor(query)
+        else:
+            tensors = {id(x): as_tensor(x) for x in (query, key, value)}  # what was one object stays one
+            query, key, value = (tensors[id(x)] for x in (query, key, value))
         mask = as_tensor(mask)
         self._check(query, key, value, mask, is_own, is_causal)
         dropped = self.dropout if self.training else 0.0
@@ -211,8 +220,10 @@ class MultiHeadAttention(Module):
         past = cache.length if cache is not None and is_own else 0
         queries, keys, values = self._heads(query, key, value, is_own, cache, past)
         if is_causal and past:  # the plain function takes the first query for the first position
-            ahead = causal_mask(query.shape[1], past, queries.device)
-            mask, is_causal = ahead if mask is None else ahead & mask, False
+            is_causal = False
+            if query.shape[1] > 1:  # a single one may look at everything there is
+                ahead = causal_mask(query.shape[1], past, queries.device)
+                mask = ahead if mask is None else ahead & mask
         if self.watchers:
             self._show(queries, keys, values, mask, is_causal)
         seen = F.scaled_dot_product_attention(queries, keys, values, mask, is_causal=is_causal, dropout_p=dropped)
@@ -257,7 +268,7 @@ class MultiHeadAttention(Module):
     def _is_fused(self) -> bool:
         return hasattr(self, "in_proj_weight")
 
-    def _project(self, x: Any, first: int, last: int) -> list[Tensor]:
+    def _project(self, x: Any, first: int, last: int) -> tuple[Tensor, ...]:
         """The projections from `first` to before `last` of query, key, value: (B, L, …) -> each (B, h, L, C/h)."""
         rows = slice(first * self.dim, last * self.dim)
         whole = last - first == 3
@@ -267,9 +278,8 @@ class MultiHeadAttention(Module):
             weight = (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)[first]
         bias = self.in_proj_bias if whole or self.in_proj_bias is None else self.in_proj_bias[rows]
         projected = F.linear(x, weight, bias)  # (B, L, n·C)
-        parts = [projected] if last - first == 1 else split(projected, last - first, axis=-1)  # n × (B, L, C)
-        apart = (*projected.shape[:2], self.heads, self.dim // self.heads)
-        return [part.reshape(*apart).transpose(0, 2, 1, 3) for part in parts]  # (B, L, h, C/h) -> (B, h, L, C/h)
+        apart = projected.reshape(*projected.shape[:2], last - first, self.heads, self.dim // self.heads)
+        return _unstack(apart.transpose(2, 0, 3, 1, 4), axis=0)  # (B, L, n, h, C/h) -> n × (B, h, L, C/h)
 
     def _show(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Any, is_causal: bool) -> None:
         """Tell the watchers of a call; its weights are what attention makes of values that are an identity matrix."""

@@ -29,18 +29,21 @@ def function(body: F) -> F:
     signature = inspect.signature(body)
     is_input = [p.annotation.startswith("TensorLike") for p in signature.parameters.values()]
     inputs = [name for name, is_one in zip(signature.parameters, is_input) if is_one]
+    attributes = signature.parameters.keys() - inputs
     _register(body, inputs)
     needed = sum(p.default is p.empty for p in signature.parameters.values())
+    by_place = sum(p.kind is not p.KEYWORD_ONLY for p in signature.parameters.values())
     leading = is_input.index(False) if False in is_input else len(is_input)
 
     @wraps(body)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if not kwargs and needed <= len(args) <= leading:
-            for x in args:
-                if x is not None and not isinstance(x, Tensor):
+        is_plain = len(args) <= leading and kwargs.keys() <= attributes if kwargs else len(args) <= by_place
+        if is_plain and needed <= len(args):
+            for x, is_one in zip(args, is_input):
+                if is_one and x is not None and not isinstance(x, Tensor):
                     break
             else:
-                return body(*args)  # the usual case, without looking further
+                return body(*args, **kwargs)  # the usual case, without looking further
         given = [as_tensor(x) if is_one else x for x, is_one in zip(args, is_input)]
         named = {name: as_tensor(x) if name in inputs else x for name, x in kwargs.items()}
         try:

@@ -267,18 +267,26 @@ def _scores_shape(query: Any, key: Any) -> tuple[int, ...]:
 
 
 def _check_attention(name: str, query: Any, key: Any, value: Any, mask: Any) -> None:
-    shapes = [x.shape for x in (query, key, value)]
-    got = "query {}, key {}, value {}".format(*shapes)
+    q, k, v = query.shape, key.shape, value.shape
+    alike = 1 < len(q) == len(k) == len(v) and q[:-2] == k[:-2] == v[:-2]
+    if not alike or q[-1] != k[-1] or k[-2] != v[-2]:
+        _check_shapes(name, q, k, v)
+    if mask is not None:
+        check_mask(name, mask, _scores_shape(query, key))
+
+
+def _check_shapes(name: str, *shapes: tuple[int, ...]) -> None:
+    """Refuse those of a query, key and value that do not fit; axes before the last two may be broadcast."""
+    query, key, value = shapes
+    got = f"query {query}, key {key}, value {value}"
     if min(map(len, shapes)) < 2:
         raise ShapeError(f"{name}: each input needs two axes", "query (…, L, E), key (…, S, E), value (…, S, V)", got)
-    if query.shape[-1] != key.shape[-1]:
+    if query[-1] != key[-1]:
         raise ShapeError(f"{name}: query and key differ in their last size", "query (…, L, E) and key (…, S, E)", got)
-    if key.shape[-2] != value.shape[-2]:
+    if key[-2] != value[-2]:
         raise ShapeError(f"{name}: there is not one value for each key", "key (…, S, E) and value (…, S, V)", got)
     if problem := broadcast_problem(f"{name} (the axes before the last two)", [s[:-2] for s in shapes]):
         raise problem
-    if mask is not None:
-        check_mask(name, mask, _scores_shape(query, key))
 
 
 def check_mask(name: str, mask: Any, scores: tuple[int, ...]) -> None:

@@ -23,10 +23,8 @@ from .declare import TensorLike, as_constant, function
 __all__ = ["batch_norm", "cosine_similarity", "layer_norm", "rms_norm"]
 
 
-def _check_normalized(
-    name: str, input: Any, normalized_shape: int | Sequence[int], **parameters: Any
-) -> tuple[int, ...]:
-    """The last axes, those to be normalized, counted from the end; parameters must have their shape."""
+def _check_normalized(name: str, input: Any, normalized_shape: int | Sequence[int], **parameters: Any) -> int:
+    """How many axes, the last ones, are to be normalized; parameters must have their shape."""
     sizes = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
     if not sizes or input.shape[-len(sizes) :] != sizes:
         raise ShapeError(
@@ -35,7 +33,7 @@ def _check_normalized(
     for parameter, value in parameters.items():
         if value is not None and value.shape != sizes:
             raise ShapeError(f"{name}: the {parameter} does not fit", sizes, value.shape)
-    return tuple(range(-len(sizes), 0))
+    return len(sizes)
 
 
 def _scale_and_shift(x: Any, weight: Any, bias: Any) -> Any:
@@ -52,8 +50,8 @@ def layer_norm(
     eps: float = 1e-5,
 ) -> Tensor:
     """`(x - mean) / sqrt(var + eps) * weight + bias`, with mean and variance over the last axes, those of `normalized_shape`."""
-    axes = _check_normalized("layer_norm", input, normalized_shape, weight=weight, bias=bias)
-    return _along_rows(kernels.layer_norm, axes, input, weight, bias, eps=eps)
+    count = _check_normalized("layer_norm", input, normalized_shape, weight=weight, bias=bias)
+    return _along_rows(kernels.layer_norm, count, input, weight, bias, eps=eps)
 
 
 @function
@@ -61,32 +59,33 @@ def rms_norm(
     input: TensorLike, normalized_shape: int | Sequence[int], weight: TensorLike | None = None, eps: float | None = None
 ) -> Tensor:
     """`x / sqrt(mean(x²) + eps) * weight` over the last axes; eps is the rounding unit it is computed with unless given."""
-    axes = _check_normalized("rms_norm", input, normalized_shape, weight=weight)
+    count = _check_normalized("rms_norm", input, normalized_shape, weight=weight)
     eps = float(np.finfo(_wide(input).dtype).eps) if eps is None else eps
-    return _along_rows(kernels.rms_norm, axes, input, weight, eps=eps)
+    return _along_rows(kernels.rms_norm, count, input, weight, eps=eps)
 
 
-def _along_rows(norm: Any, axes: tuple[int, ...], input: Any, *parameters: Any, eps: float) -> Any:
+def _along_rows(norm: Any, count: int, input: Any, *parameters: Any, eps: float) -> Any:
     """A norm of the last axes as one of rows; what is not computed in its own dtype is scaled and shifted afterwards."""
     wide = _wide(input)
-    lead = input.shape[: input.ndim - len(axes)]
-    rows = wide if len(axes) == 1 else reshape(wide, shape=(*lead, math.prod(input.shape[len(lead) :])))
+    if wide is input and count == 1:
+        return norm(input, *parameters, eps=eps)
+    lead = input.shape[: input.ndim - count]
+    rows = reshape(wide, shape=(*lead, math.prod(input.shape[len(lead) :])))
     if wide is not input:
         normal = _like(norm(rows, *[None for _ in parameters], eps=eps), input)
         return _scale_and_shift(reshape(normal, shape=input.shape), *parameters, *[None] * (2 - len(parameters)))
-    flat = [p if p is None or len(axes) == 1 else reshape(p, shape=(-1,)) for p in parameters]
-    normal = norm(rows, *flat, eps=eps)
-    return normal if len(axes) == 1 else reshape(normal, shape=input.shape)
+    flat = [p if p is None else reshape(p, shape=(-1,)) for p in parameters]
+    return reshape(norm(rows, *flat, eps=eps), shape=input.shape)
 
 
 def _wide(x: Any) -> Any:
     """float16 as float32, as PyTorch computes: the squares of a few hundreds overflow it. Whole numbers as float64."""
-    return astype(x, dtype="float32") if x.dtype == "float16" else floating(x)
+    return astype(x, dtype="float32") if x.dtype.char == "e" else floating(x)
 
 
 def _like(x: Any, model: Any) -> Any:
     """float16 again where `_wide` made it float32."""
-    return astype(x, dtype="float16") if model.dtype == "float16" else x
+    return astype(x, dtype="float16") if model.dtype.char == "e" else x
 
 
 @function

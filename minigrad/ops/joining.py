@@ -104,7 +104,7 @@ def split(a, *, indices_or_sections, axis=0):
 @op(several=True)
 def _unstack(xp, a, *, axis):
     """The slices along an axis."""
-    return tuple(xp.moveaxis(a, axis, 0))
+    return tuple(a if axis == 0 else xp.moveaxis(a, axis, 0))
 
 
 _unstack.vjp(a=lambda g, axis: stack(g, axis=axis))

@@ -7,6 +7,7 @@ from .embeddings import embedding_map, positional_map
 from .failing import on_error
 from .graph import Graph, graph
 from .heatmap import heatmap
+from .lines import lines
 from .live import serve
 from .plane import decision_surface, directions, fit
 from .report import report
@@ -15,5 +16,5 @@ from .tokens import alignment, next_tokens
 
 __all__ = [
     "Attention", "Graph", "Scene", "alignment", "attention", "beam_tree", "curves", "decision_surface", "directions",
-    "embedding_map", "fit", "graph", "heatmap", "next_tokens", "on_error", "positional_map", "report", "serve",
+    "embedding_map", "fit", "graph", "heatmap", "lines", "next_tokens", "on_error", "positional_map", "report", "serve",
 ]  # fmt: skip

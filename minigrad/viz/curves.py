@@ -17,7 +17,7 @@ from .files import read_config
 from .metrics import Curve, panels_of, read_metrics
 from .scene import Ellipse, Group, Line, Scene, Text, clean, text_width
 
-__all__ = ["Best", "best_of", "curves", "is_wide", "panel", "room_for"]
+__all__ = ["Best", "best_of", "curves", "drawable", "drawn", "is_wide", "named", "panel", "reach", "room_for"]
 
 WIDTH, HEIGHT = 640, 220
 LEFT, RIGHT, ABOVE, BELOW = 62, 12, 30, 26  # around the box of a panel
@@ -94,7 +94,7 @@ def _panel(name: str, group: Mapping[str, Curve], best: Best, log: bool, room: f
     log = log and is_wide(finite)
     right = WIDTH - RIGHT - room - 8
     x = _steps(points[:, 0], LEFT, right)
-    y = Scale(*_reach(finite, log), top + HEIGHT - BELOW, top + ABOVE, log)
+    y = Scale(*reach(finite, log), top + HEIGHT - BELOW, top + ABOVE, log)
     shapes: list[Any] = [
         Text(LEFT, top + 19, clean(name, 40) + (", powers of ten" if log else ""), 12.5, bold=True),
         Text(LEFT - 24, y.start + 14, "step", 10.5, "faint", "end"),
@@ -102,11 +102,11 @@ def _panel(name: str, group: Mapping[str, Curve], best: Best, log: bool, room: f
     ]
     ends = {}
     for color, (column, curve) in zip(SERIES, group.items()):
-        shapes += _drawn(np.array(curve, float), x, y, color)
+        shapes += drawn(np.array(curve, float), x, y, color, len(curve) < DOTS)
         known = [point for point in curve if math.isfinite(point[1])]
         if known:
             ends[column] = (float(y(known[-1][1])), color)
-    shapes += _named(ends, _words(group), right, y)
+    shapes += named(ends, _words(group), right, y)
     if best.column in group:
         shapes += _best(best.point(group[best.column]), x, y)
     data = {
@@ -133,18 +133,25 @@ def _steps(steps: np.ndarray, start: float, end: float) -> Scale:
     )
 
 
-def _reach(values: np.ndarray, log: bool) -> tuple[float, float]:
+def reach(values: np.ndarray, log: bool, pad: float = 0.05) -> tuple[float, float]:
+    """From where to where an axis of numbers or of powers of ten must reach."""
     if not log:
-        return span(values)
-    low, high = span(np.log10(values))
+        return span(values, pad)
+    low, high = span(np.log10(values), pad)
     return 10.0 ** max(low, -300), 10.0 ** min(high, 300)
 
 
-def _drawn(points: np.ndarray, x: Scale, y: Scale, color: str) -> list[Any]:
-    """A curve as lines between its gaps, its points where they are few, and a cross for every number that is not finite."""
-    across, up = x(points[:, 0]), y(np.where(np.isfinite(points[:, 1]), points[:, 1], np.nan))
+def drawable(values: np.ndarray, log: bool) -> np.ndarray:
+    """Which numbers have a place on an axis."""
+    return np.isfinite(values) & ((values > 0) | (not log))
+
+
+def drawn(points: np.ndarray, x: Scale, y: Scale, color: str, dots: bool, axis: str = "step") -> list[Any]:
+    """A curve through points (N, 2) as lines between its gaps, its points with `dots`, and a cross for every value without a place."""
+    placed = drawable(points[:, 0], x.log)
+    finite = placed & drawable(points[:, 1], y.log)
+    across, up = x(np.where(placed, points[:, 0], np.nan)), y(np.where(finite, points[:, 1], np.nan))
     shapes: list[Any] = []
-    finite = np.isfinite(up)
     pieces = np.split(np.arange(len(up)), np.flatnonzero(finite[1:] != finite[:-1]) + 1)
     for piece in pieces:
         if not finite[piece[0]]:
@@ -152,13 +159,13 @@ def _drawn(points: np.ndarray, x: Scale, y: Scale, color: str) -> list[Any]:
         line = _thinned(across[piece], up[piece])
         if len(line) > 1:
             shapes.append(Line(line, stroke=color, thick=1.7 if len(line) < 2 * WIDTH else 1.0))
-        if len(points) < DOTS or len(line) == 1:
+        if dots or len(line) == 1:
             shapes += [Ellipse(px, py, 4, 4, fill=color, stroke=None) for px, py in line]
     seen: set[int] = set()
-    for place in np.flatnonzero(~finite):
+    for place in np.flatnonzero(placed & ~finite):
         if round(across[place]) not in seen:
             seen.add(round(across[place]))
-            shapes += _cross(float(across[place]), y.end + 7, points[place])
+            shapes += _cross(float(across[place]), y.end + 7, points[place], axis)
     return shapes
 
 
@@ -175,12 +182,12 @@ def _thinned(across: np.ndarray, up: np.ndarray) -> list[tuple[float, float]]:
     return [(float(across[i]), float(up[i])) for i in kept]
 
 
-def _cross(x: float, y: float, point: np.ndarray) -> list[Any]:
+def _cross(x: float, y: float, point: np.ndarray, axis: str) -> list[Any]:
     arms = [Line([(x - 3, y - 3), (x + 3, y + 3)], "error", 1.6), Line([(x - 3, y + 3), (x + 3, y - 3)], "error", 1.6)]
-    return [Group(arms, tip=f"{point[1]} at step {point[0]:,.0f}")]
+    return [Group(arms, tip=f"{point[1]} at {axis} {point[0]:,.10g}")]
 
 
-def _named(ends: Mapping[str, tuple[float, str]], words: Mapping[str, str], right: float, y: Scale) -> list[Any]:
+def named(ends: Mapping[str, tuple[float, str]], words: Mapping[str, str], right: float, y: Scale) -> list[Any]:
     """A word at the end of each curve, moved apart where they would lie on each other."""
     order = sorted(ends, key=lambda column: ends[column][0])
     places = np.array([ends[column][0] for column in order])

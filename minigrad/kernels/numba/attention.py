@@ -340,7 +340,7 @@ def packed_backward(g, logs, needs, packed, mask, *, heads, causal, scale, dropo
 
 def _accepts(otherwise: Any) -> Any:
     """float32 and enough queries to fill a tile; for fewer, as when text is generated, packing the keys does not pay."""
-    return lambda x, *rest, **attrs: otherwise(x, *rest, **attrs) and x.dtype == F and x.shape[-2] >= ROWS
+    return lambda x, *rest, **attrs: x.shape[-2] >= ROWS and x.dtype == F and otherwise(x, *rest, **attrs)
 
 
 d.attention.kernels["numba"] = Kernel(attention_forward, attention_backward, _accepts(accepts_attention))
