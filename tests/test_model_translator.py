@@ -461,7 +461,7 @@ def test_every_schedule_rises_and_falls(schedule):
     optimizer = spec.optimizer(new(), config)
     made = spec.schedule(optimizer, config)
     rates = [made.lr(step) for step in range(100)]
-    assert rates[0] < rates[9] > rates[99] > -1e-12 and max(rates) <= config.lr * 1.01
+    assert rates[0] < rates[9] > rates[99] > -1e-12 and max(rates) <= sized(config).lr * 1.01
 
 
 def test_parts_in_turn_hold_every_example_once_an_epoch():

@@ -36,10 +36,10 @@ class TranslatorConfig(Config):
     epochs: float | None = option(None, "how often to go through the data, where steps is 0", least=0)
     steps: int = option(0, "how many steps to train; 0 for as many as the epochs have", least=0)
     batch: int | None = option(None, "how many tokens in a batch on each side, padding included")
-    lr: float = option(3e-3, "learning rate, at its highest")
+    lr: float | None = option(None, "learning rate, at its highest", least=0)
     schedule: str = option("cosine", "how the rate falls", choices=("cosine", "inverse-sqrt", "noam"))
     warmup: int = option(100, "over how many steps the rate rises", least=1)
-    valid_every: int = option(0, "steps between validations; 0 for one an epoch, but six to twenty", least=0)
+    valid_every: int = option(0, "steps between validations; 0 for one an epoch, but four to twenty", least=0)
     save_every: int = option(0, "steps between checkpoints; 0 for one at each validation", least=0)
     beams: int = option(5, "beams that a translation is searched with; 1 is greedy", least=1)
     alpha: float = option(1.0, "length penalty of the search: the more, the longer", least=0)
@@ -84,7 +84,9 @@ def example(config: TranslatorConfig) -> Any:
 def optimizer(model: Any, config: TranslatorConfig) -> Any:
     from minigrad.optim import AdamW
 
-    return AdamW(model.parameters(), lr=config.lr, betas=(0.9, 0.98), eps=1e-9, weight_decay=config.weight_decay)
+    from .choosing import sized
+
+    return AdamW(model.parameters(), lr=sized(config).lr, betas=(0.9, 0.98), eps=1e-9, weight_decay=config.weight_decay)
 
 
 def schedule(optimizer: Any, config: TranslatorConfig) -> Any:

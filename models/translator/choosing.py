@@ -14,7 +14,7 @@ from .denoising import DenoisingBatches, encoded
 from .turns import InTurns
 
 FEW_WORDS = 5000  # with more different words than that, or more rare ones, byte pairs do better
-FEWEST, VALIDATIONS = 6, 20  # so many at least, where epochs are long, and at most, where they are short
+FEWEST, VALIDATIONS = 4, 20  # so many at least, where epochs are long, and at most, where they are short
 RARE = 0.02  # the share of running words that may be there only once
 
 
@@ -31,6 +31,7 @@ class Size:
     epochs: float
     vocab: int  # of byte pairs
     batch: int
+    lr: float = 3e-3
 
 
 SIZES = (
@@ -39,7 +40,7 @@ SIZES = (
     Size(60_000, 4, 128, 4, 256, 0.2, 17, 8000, 1500),
     Size(float("inf"), 3, 256, 8, 512, 0.1, 8, 8000, 2048),
 )
-PHRASEBOOK = Size(float("inf"), 2, 96, 4, 192, 0.0, 1.3, 4000, 768)
+PHRASEBOOK = Size(float("inf"), 2, 96, 4, 192, 0.0, 1.15, 4000, 768, 4e-3)
 
 
 def sized(config: Any, pairs: int = 0) -> Any:
@@ -91,7 +92,7 @@ def prepared(config: Any, path: str | None) -> Data:
     train = _sampler(fit, corpus, tokenizer, seed)
     kind = "word" if isinstance(tokenizer, WordTokenizer) else "bpe"
     steps = config.steps or max(1, round(fit.epochs * len(train)))
-    valid_every = config.valid_every or max(min(len(train), steps // FEWEST or 1), steps // VALIDATIONS)
+    valid_every = config.valid_every or max(min(len(train), -(-steps // FEWEST)), steps // VALIDATIONS)
     chosen = replace(
         fit, form=form_of(config), vocabulary=kind, vocab=tokenizer.vocab_size, steps=steps, valid_every=valid_every,
         save_every=config.save_every or valid_every,

@@ -16,7 +16,7 @@ from .corpora import Corpus, Pair, corpus_of, form_of, written
 from .decoding import greedy_all, search_all
 
 SHOWN = 5  # examples
-QUICK = 200  # sentences that are translated at each validation, of each kind
+QUICK = 100  # sentences that are translated at each validation, of each kind
 
 
 def encoded_pairs(config: Any, tokenizer: Any, pairs: Sequence[Pair]) -> list[tuple[list[int], list[int]]]:
