@@ -20,6 +20,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from statistics import mean
@@ -50,12 +51,15 @@ class Trained(NamedTuple):
 
 def trained(name: str, options: Any, seed: int = 0, data: str | None = None) -> Trained:
     """The model of a run, trained to its end now if it was not before."""
-    out = options.folder / f"{name.replace(':', '-')}-{seed}"
+    out = options.folder / ("quick" if options.quick else "") / f"{name.replace(':', '-')}-{seed}"
+    result = None
     if not holds_a_run(out):
         steps = {"max_steps": QUICK} if options.quick else {}
-        zoo.train(name, out, data=data, seed=seed, **steps)
+        result = zoo.train(name, out, data=data, seed=seed, **steps)
     elif state_of(out)["step"] < state_of(out)["training"]["max_steps"]:
-        zoo.resume(out)
+        result = zoo.resume(out)
+    if result is not None and result.reason == "interrupted":
+        sys.exit(130)
     state = state_of(out)
     return Trained(zoo.load(out), state["step"], state["seconds"])
 
@@ -87,11 +91,14 @@ def verdict(what: str, value: float, goal: float, least: bool = True, digits: in
 
 def demo(options: Any) -> tuple[str, dict[str, Any]]:
     """Every pair of the phrasebook, and held-out combinations of the grammar."""
+    start = time.perf_counter()
     loaded, steps, seconds = trained("translator", options)
     scores = judged(loaded, loaded.path)
+    zoo.report(loaded.path)
+    whole = time.perf_counter() - start
     lines = [
         f"{steps:,} steps, seed 0: trained in {minutes(seconds)}",
-        verdict("minutes of training", seconds / 60, 2, least=False),
+        verdict("minutes, judged and with its report", whole / 60, 2, least=False),
         verdict(f"exact of the {scores['phrasebook_sentences']} phrases, %", scores["phrasebook_exact_match"], 100),
         verdict(f"exact of {scores['sentences']:,} held-out sentences, %", scores["exact_match"], 97),
         f"BLEU {scores['bleu']:.2f} ({scores['bleu_signature']})",

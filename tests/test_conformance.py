@@ -78,7 +78,9 @@ def test_a_strangers_transformer_passes_all_lines_without_exception():
     assert {name: verdict.detail for name, verdict in found.items() if not verdict.ok} == {}
 
 
-@pytest.mark.parametrize("name", ["bitmlp", "digits", "facts", "regression", "superposition", "word2vec", "xor"])
+@pytest.mark.parametrize(
+    "name", ["bitmlp", "digits", "facts", "gpt", "regression", "superposition", "translator", "word2vec", "xor"]
+)
 def test_the_models_that_come_with_minigrad_fail_no_line(name):
     found = verdicts(zoo.find(name))
     assert {name: verdict.detail for name, verdict in found.items() if verdict.ok is False} == {}

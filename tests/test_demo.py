@@ -48,6 +48,8 @@ def test_a_demo_goes_into_a_directory_of_its_own(tmp_path, monkeypatch, capsys):
 def test_a_wrong_setting_is_named_before_anything_is_trained(tmp_path, capsys):
     assert main(["demo", "dpeth=1", "--out", str(tmp_path / "run")]) == 2
     assert "depth" in capsys.readouterr().err
+    assert main(["demo", "corpus=reverse", "--out", str(tmp_path / "run")]) == 2
+    assert "the demo learns the phrasebook" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
 
 

@@ -200,6 +200,7 @@ def test_with_a_cache_the_same_tokens_come_also_past_the_context(style, how):
 
 def test_the_window_slides_by_half_and_scores_are_those_of_what_is_left():
     model, stream = model_of(), tokens_of(batch=1, length=20)
+    assert CONTEXT < 20
     continuation = LanguageModel(model)
     seen = 0
     for place in range(20):
@@ -208,7 +209,15 @@ def test_the_window_slides_by_half_and_scores_are_those_of_what_is_left():
         with mg.no_grad():
             wanted = model(stream[:, place + 1 - seen : place + 1])[:, -1].numpy()
         np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
-    assert continuation.has_slid
+
+
+def test_of_a_prompt_that_is_longer_than_the_context_as_much_counts_as_fits():
+    model, stream = model_of(), tokens_of(batch=1, length=CONTEXT + 1)
+    for cached in (True, False):
+        found = LanguageModel(model, cached)(stream)
+        with mg.no_grad():
+            wanted = model(stream[:, 1:])[:, -1].numpy()
+        np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
 
 
 def test_weights_start_as_those_of_gpt_2_and_by_their_inputs_inside_a_block():

@@ -144,6 +144,13 @@ def test_interactive_translates_line_by_line(here, learned, monkeypatch, capsys)
     assert capsys.readouterr().out == f"{learned[0][1]}\n\n{learned[1][1]}\n"
 
 
+def test_a_line_that_cannot_be_translated_does_not_end_the_conversation(here, learned, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdin", io.StringIO(f"?!\n{learned[1][0]}\n"))
+    assert main(["translate", "--interactive"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out == f"\n{learned[1][1]}\n" and shown.err.startswith("minigrad: ")
+
+
 def test_the_tree_of_a_search_can_be_drawn_from(here, learned):
     loaded = mg.zoo.load("runs/mine")
     (found,) = loaded.translate(learned[0][0], beams=3)
@@ -165,6 +172,9 @@ def test_the_attention_of_a_translation_can_be_seen(here, learned, capsys):
     assert main(["translate", learned[0][0], "--attention", "a.svg", "--tree", "t.svg"]) == 0
     assert "wrote a.svg" in capsys.readouterr().out
     assert (here / "a.svg").read_text().startswith("<svg") and (here / "t.svg").stat().st_size > 500
+    assert main(["translate", learned[0][0], "--attention", "a.svg", "--json"]) == 0
+    shown = capsys.readouterr()
+    assert json.loads(shown.out)[0]["translation"] == learned[0][1] and "wrote a.svg" in shown.err
 
 
 def test_evaluation_tells_all_scores_and_worst_examples(here, capsys):
@@ -181,6 +191,34 @@ def test_evaluation_tells_all_scores_and_worst_examples(here, capsys):
     numbers = json.loads(capsys.readouterr().out)
     assert numbers["sentences"] == 2 and numbers["exact_match"] == 50 and "nrefs:var" in numbers["bleu_signature"]
     assert numbers["worst_1"] == "i am tired -> estoy cansado (wanted: tengo sueño)" and "worst_2" not in numbers
+    Path("single.tsv").write_text("Hello.\thola\nThank you.\tgracias\n", encoding="utf-8")
+    for path, name in (("single.tsv", "test"), ("pairs.tsv", "trained")):
+        assert main(["eval", "runs/mine", "--data", path, "--json"]) == 0
+        numbers = json.loads(capsys.readouterr().out)
+        assert numbers["test"] == name and "nrefs:1|" in numbers["bleu_signature"]
+
+
+def test_exposure_is_measured_on_the_pairs_of_ones_own_file(here):
+    found = mg.zoo.load("runs/mine").exposure()
+    assert found[0].count == len(PAIRS) and found[0].teacher_forced == found[0].free_running == 1
+
+
+def test_what_is_shown_of_few_pairs_is_not_called_new(here):
+    assert (
+        mg.zoo.load("runs/mine")
+        .spec.samples(mg.zoo.load("runs/mine"))
+        .startswith("translations of some that it learns")
+    )
+
+
+def test_a_text_to_denoise_is_judged_by_its_gaps_only(tmp_path):
+    from minigrad_models.translator.judging import tests_of
+
+    text = tmp_path / "text.txt"
+    text.write_text("\n".join(f"the cat number {n} sat on the mat and slept" for n in range(40)), encoding="utf-8")
+    mg.zoo.train("translator:denoise", tmp_path / "r", max_steps=1, depth=1, dim=8, heads=2, hidden=8, pairs=50)
+    judged = tests_of(mg.zoo.load(tmp_path / "r"), str(text))
+    assert judged["test"] and all("<mask>" in source for source, _ in judged["test"])
 
 
 def test_aligned_files_are_read_and_choices_are_told(tmp_path, monkeypatch, capsys):

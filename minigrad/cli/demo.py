@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 
 from .catalogue import configured, looked_up
-from .parsing import Command, Parser, check_environment, counting, flag_threads, use_threads, whole_number
+from .parsing import Command, Parser, Usage, check_environment, counting, flag_threads, use_threads, whole_number
 from .telling import as_command, plain
 from .training import free_directory, reported
 
@@ -18,7 +18,12 @@ HELD_OUT = 97.0  # per cent of sentences that training never showed, to be exact
 def _arguments(parser: Parser) -> None:
     parser.add_argument("settings", nargs="*", metavar="key=value", help="settings of the model translator")
     parser.add_argument("--seed", type=whole_number, default=0, help="where the random weights start (default: 0)")
-    parser.add_argument("--steps", type=counting, metavar="N", help="stop after so many steps (default: when learned)")
+    parser.add_argument(
+        "--steps",
+        type=counting,
+        metavar="N",
+        help="stop after so many steps (default: as many as the phrasebook needs)",
+    )
     parser.add_argument("--out", metavar="DIR", help="the run's directory (default: runs/demo)")
     flag_threads(parser)
 
@@ -27,6 +32,8 @@ def _demo(options: Namespace) -> int:
     """Train it, and say how much of the phrasebook and of what it never saw is exactly right; success means enough of both."""
     from .. import zoo
 
+    if any(setting.startswith("corpus=") for setting in options.settings):
+        raise Usage("the demo learns the phrasebook: for another corpus, use minigrad train translator corpus=…")
     spec, preset = looked_up("translator")
     _, settings = configured(spec, preset, options.settings)
     use_threads(options.threads)

@@ -65,7 +65,8 @@ def _translate(options: Namespace) -> int:
     _show(found, options)
     for path, draw in ((options.attention, _draw_attention), (options.tree, _draw_tree)):
         if path is not None:
-            print(plain(f"wrote {draw(loaded, found[0], search, Path(path))}"))
+            wrote = plain(f"wrote {draw(loaded, found[0], search, Path(path))}")
+            print(wrote, file=sys.stderr if options.json else sys.stdout)
     return 0
 
 
@@ -152,6 +153,8 @@ def _remarks(one: Any) -> Iterator[str]:
 
 def _talk(loaded: Loaded, search: dict[str, Any], options: Namespace) -> int:
     """Translate what is typed, line by line, until an empty line or the end of the input."""
+    from ..engine.errors import ArgumentError
+
     is_person = sys.stdin.isatty()
     if is_person:
         print("type a sentence to have it translated; an empty line ends")
@@ -165,7 +168,13 @@ def _talk(loaded: Loaded, search: dict[str, Any], options: Namespace) -> int:
                 return 0
             print()  # a pipe keeps its lines aligned
             continue
-        _show(loaded.translate([line], **search), options)
+        try:
+            found = loaded.translate([line], **search)
+        except ArgumentError as error:  # as of a line without any word: the next one may have some
+            print(plain(f"minigrad: {str(error).splitlines()[0]}"), file=sys.stderr)
+            found = []
+            print()  # as for an empty line
+        _show(found, options)
         sys.stdout.flush()
 
 

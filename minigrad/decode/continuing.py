@@ -26,7 +26,7 @@ class LanguageModel:
     """The continuation of text by a decoder-only model, called `model(tokens, cache=cache)`, with `new_cache()` and `context`.
 
     With `cached=False` everything is computed anew for each token: slower, and the same. When the context is full, the
-    later half of it is kept: what the model sees slides on, by the same steps with a cache and without.
+    later half of it is kept, of a prompt as much as fits: what the model sees slides on, by the same steps with a cache and without.
     """
 
     def __init__(self, model: Any, cached: bool = True):
@@ -34,13 +34,13 @@ class LanguageModel:
         self.device = next((parameter.device for parameter in model.parameters()), None)
         self.cache = model.new_cache() if cached else None
         self.window: np.ndarray | None = None  # what the model sees, (B, at most context)
-        self.has_slid = False
 
     def __call__(self, tokens: np.ndarray) -> np.ndarray:
         seen = tokens if self.window is None else np.concatenate([self.window, tokens], axis=1)
         if seen.shape[1] > self.model.context:
-            seen = tokens = seen[:, -max(self.model.context // 2, 1) :]
-            self.cache, self.has_slid = self.model.new_cache() if self.cached else None, True
+            kept = self.model.context if self.window is None else max(self.model.context // 2, 1)
+            seen = tokens = seen[:, -kept:]
+            self.cache = self.model.new_cache() if self.cached else None
         self.window = seen
         with no_grad():
             given = tensor(tokens if self.cached else seen, device=self.device)

@@ -36,7 +36,7 @@ class GPTConfig(Config):
     tokenizer: str = option("bpe", "what a token of text is", choices=("char", "word", "bpe"))
     vocab: int = option(1000, "how many tokens there are at most, five special ones included", least=6)
     characters: int = option(500_000, "how much of the shipped stories to learn from, where no text is given", least=1)
-    digits: int = option(6, "how many digits to sort", least=1)
+    digits: int = option(6, "how many digits to sort", least=2)
     kinds: int = option(3, "how many different digits there are", least=2)
     steps: int = option(1000, "how many steps to train")
     batch: int = option(16, "how many texts in a batch")

@@ -22,7 +22,7 @@ from minigrad.engine.errors import ArgumentError
 from minigrad.zoo import Data
 
 from .model import IGNORED, mean_loss
-from .task import MadeBatches, Task, next_tokens
+from .task import MadeBatches, Task, next_tokens, refuse_data
 
 LETTERS = "abcdefghij"
 SIZE = 3  # letters of a word and of its answer, no letter twice in a word
@@ -69,8 +69,7 @@ def text_batch(random: np.random.Generator, count: int, tokenizer: CharTokenizer
 
 def few_shot_data(config: Any, path: str | None) -> Data:
     """Texts made up as they are needed; judged by words that are never learned from."""
-    if path is not None:
-        raise ArgumentError("gpt: task=few-shot makes its own data", "no data", repr(path), "leave out --data")
+    refuse_data("few-shot", path)
     tokenizer = CharTokenizer(LETTERS + LETTERS.upper() + ">;")
     seed = int(mg.randint(0, 2**31, (1,)).item())
     judged = text_batch(np.random.default_rng(0), 128, tokenizer, held_out=True)
@@ -105,6 +104,7 @@ def right(model: Any, tokenizer: CharTokenizer, examples: int, count: int = ASKE
 
 def evaluate_few_shot(loaded: Any, path: str | None) -> dict[str, Any]:
     """The shares of right answers after no example, one, two and so on: the same model, only another prompt."""
+    refuse_data("few-shot", path)
     shares = [right(loaded.model, loaded.tokenizer, examples) for examples in range(SHOTS)]
     return {f"right_after_{examples}": share for examples, share in enumerate(shares)} | {"asked": ASKED}
 

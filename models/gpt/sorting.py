@@ -17,7 +17,7 @@ from minigrad.engine.errors import ArgumentError
 from minigrad.zoo import Data
 
 from .model import IGNORED, mean_loss
-from .task import MadeBatches, Task, next_tokens
+from .task import MadeBatches, Task, next_tokens, refuse_data
 
 EPOCH = 100  # batches that are called an epoch
 JUDGED = 500  # sequences in a validation
@@ -51,8 +51,7 @@ def batch_of(digits: np.ndarray, tokenizer: CharTokenizer) -> BlockBatch:
 
 def sort_data(config: Any, path: str | None) -> Data:
     """Sequences drawn as they are needed; judged by some that are never learned from."""
-    if path is not None:
-        raise ArgumentError("gpt: task=sort makes its own data", "no data", repr(path), "leave out --data")
+    refuse_data("sort", path)
     tokenizer = tokenizer_of(config)
     draw = partial(drawn, length=config.digits, kinds=config.kinds)
     seed = int(mg.randint(0, 2**31, (1,)).item())
@@ -83,6 +82,7 @@ def answers(model: Any, tokenizer: CharTokenizer, digits: np.ndarray, cached: bo
 
 def evaluate_sort(loaded: Any, path: str | None) -> dict[str, Any]:
     """How many sequences are written in order, without a single mistake, of those that were never learned from."""
+    refuse_data("sort", path)
     config = loaded.config
     asked = drawn(np.random.default_rng(1), ASKED, config.digits, config.kinds, held_out=True)
     right = (answers(loaded.model, loaded.tokenizer, asked) == np.sort(asked, axis=1)).all(axis=1)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minigrad.data import BlockBatch, Sampler
+from minigrad.engine.errors import ArgumentError
 from minigrad.zoo import Data
 
 
@@ -20,6 +21,12 @@ class Task(NamedTuple):
     sample: Callable[..., Iterator[str]]
     show: Callable[[Any], str]
     prompt: Callable[[Any], str]  # of a config
+
+
+def refuse_data(task: str, path: str | None) -> None:
+    """Say that a task makes its own data, if somebody gives a file."""
+    if path is not None:
+        raise ArgumentError(f"gpt: task={task} makes its own data", "no data", repr(path), "leave out --data")
 
 
 class MadeBatches(Sampler):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from minigrad.engine.errors import ArgumentError
 from minigrad.zoo import Config, Data, ModelSpec, option
 
 CORPORA = ("phrasebook", "pairs", "reverse", "denoise", "multi30k", "tatoeba")
@@ -45,6 +46,29 @@ class TranslatorConfig(Config):
     alpha: float = option(1.0, "length penalty of the search: the more, the longer", least=0)
     bleu: str = option("13a", "how BLEU cuts texts into words", choices=("13a", "intl", "char", "none"))
     judged: int = option(1000, "how many test sentences are translated to judge it, at most", least=1)
+
+    def __post_init__(self) -> None:
+        if self.dim and self.heads:
+            per_head = self.dim / self.heads
+            _require(
+                per_head == int(per_head),
+                f"dim={self.dim} cannot be shared by heads={self.heads}",
+                "dim a multiple of heads",
+            )
+            _require(
+                self.positions != "rotary" or per_head % 2 == 0,
+                f"rotary positions turn pairs, and a head has {per_head:g} numbers",
+                "dim / heads even",
+            )
+        for name in ("dropout", "smoothing", "masked"):
+            value = getattr(self, name)
+            _require(value is None or value < 1, f"{name}={value} would leave nothing", f"{name} less than 1")
+        _require(self.sampling <= 1, f"sampling={self.sampling} is more than always", "sampling up to 1")
+
+
+def _require(is_met: bool, problem: str, expected: str) -> None:
+    if not is_met:
+        raise ArgumentError(f"translator: {problem}", expected, fix=f"give {expected}")
 
 
 def data(config: TranslatorConfig, path: str | None) -> Data:

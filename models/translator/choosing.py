@@ -125,7 +125,8 @@ def told(config: Any, corpus: Corpus, batches: int) -> str:
             corpus.told,
             f"text: {config.form}; vocabulary: {config.vocab:,} {words} of both languages",
             f"model: {shape}, dropout {config.dropout:g}",
-            f"training: {config.steps:,} steps, {config.steps / batches:.1f} epochs",
+            f"training: {config.steps:,} steps, {config.steps / batches:.1f} epochs, "
+            f"batches of up to {config.batch:,} tokens on each side, a rate of up to {config.lr:g}",
         ]
     )
 

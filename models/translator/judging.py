@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -10,9 +11,10 @@ import numpy as np
 import minigrad as mg
 from minigrad.data import PAD, PairBatches
 from minigrad.metrics import corpus_bleu, corpus_chrf, exact_match, perplexity, sentence_bleu
+from minigrad.zoo.reading import paths_of
 
 from .choosing import source_ids
-from .corpora import Corpus, Pair, corpus_of, form_of, written
+from .corpora import Corpus, Pair, corpus_of, form_of
 from .decoding import greedy_all, search_all
 
 SHOWN = 5  # examples
@@ -79,12 +81,14 @@ class Judge:
 
 
 def tests_of(loaded: Any, path: str | None) -> dict[str, list[Pair]]:
-    """What a loaded model is judged by: the tests of its own data, or all pairs of another file."""
+    """What a loaded model is judged by: the tests of its own data, or all pairs of another file, each once."""
     own = loaded.story["data"]
-    corpus = corpus_of(loaded.config, path)
-    if path is None or path == own:
+    named = own if path is None else ",".join(map(os.path.abspath, paths_of(path)))
+    corpus = corpus_of(loaded.config, named)
+    if named == own:
         return corpus.tests
-    return {"test": [*corpus.train, *corpus.valid, *corpus.test]}
+    learned = [] if loaded.config.corpus == "denoise" else corpus.train  # these have no gaps to fill
+    return {"test": list(dict.fromkeys([*learned, *corpus.valid, *corpus.test]))}
 
 
 def _grouped(pairs: Sequence[Pair], most: int) -> dict[str, list[str]]:
@@ -188,10 +192,8 @@ def positions(loaded: Any, pairs: Sequence[Pair]) -> list[Position]:
 
 
 def shown_pairs(loaded: Any) -> list[Pair]:
-    """The sentences of its first test that are shown, in the form that it was trained on."""
-    tests = tests_of(loaded, loaded.story["data"])
-    form = form_of(loaded.config)
-    return [(written(source, form, True), target) for source, target in next(iter(tests.values()))[:SHOWN]]
+    """The pairs of its first test that are shown."""
+    return next(iter(tests_of(loaded, None).values()))[:SHOWN]
 
 
 def samples(loaded: Any) -> str:
@@ -202,4 +204,5 @@ def samples(loaded: Any) -> str:
     for (source, wanted), tokens in zip(shown, said):
         text = loaded.tokenizer.decode(tokens).strip()
         lines.append(f"  {source} -> {text}" + ("" if text == wanted else f" (wanted: {wanted})"))
-    return "\n".join(["translations of sentences it was not trained on:", *lines])
+    which = "some that it learns" if "trained" in tests_of(loaded, None) else "sentences it was not trained on"
+    return "\n".join([f"translations of {which}:", *lines])
