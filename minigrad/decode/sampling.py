@@ -11,7 +11,7 @@ import numpy as np
 from ..engine.errors import ArgumentError, NonFiniteError
 from .continuing import Continuation
 
-__all__ = ["Sampling", "generate", "greedy", "log_softmax"]
+__all__ = ["Sampling", "generate", "greedy"]
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from minigrad.data import (
 )
 from minigrad.data.errors import DataError
 from minigrad.decode import Sampling, continue_text
+from minigrad.metrics import perplexity
 from minigrad.train.steps import evaluate as mean_loss
 from minigrad.zoo import Data
 
@@ -93,7 +94,7 @@ def evaluate_text(loaded: Any, path: str | None) -> dict[str, Any]:
     targets = len(batches.ids) - 1
     return {
         "whole_validation_loss" if is_own else "whole_text_loss": mean,
-        "perplexity": math.exp(mean) if mean < 700 else math.inf,
+        "perplexity": perplexity(mean),
         "bits_per_character": mean * targets / max(len(judged), 1) / math.log(2),
         "tokens": targets,
         "unknown": loaded.tokenizer.unknown_rate(judged),

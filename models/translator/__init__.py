@@ -191,8 +191,18 @@ def samples(loaded: Any) -> str:
 
 
 def after(loaded: Any, folder: Any) -> str:
-    """What it makes of a few sentences that it was not trained on."""
-    return samples(loaded)
+    """How to ask it, with a sentence that it was judged by."""
+    import shlex
+
+    from .judging import shown_pairs
+
+    asked = shown_pairs(loaded)[0][0]
+    verb = (
+        ["predict", str(folder), asked]
+        if loaded.config.corpus == "denoise"
+        else ["translate", asked, "--run", str(folder)]
+    )
+    return f"ask it: {shlex.join(['minigrad', *verb])}"
 
 
 _MULTI30K = {

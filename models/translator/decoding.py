@@ -26,8 +26,8 @@ class Translating:
     With `cached=False` everything is computed anew for each token: slower, and the same.
     """
 
-    def __init__(self, model: Any, sources: Sequence[Sequence[int]], cached: bool = True, never: Sequence[int] = NEVER):
-        self.model, self.cached, self.never = model, cached, list(never)
+    def __init__(self, model: Any, sources: Sequence[Sequence[int]], cached: bool = True):
+        self.model, self.cached = model, cached
         self.source = mg.tensor(Padded.of(sources).ids, device=model.embedding.weight.device)  # (B, S)
         self.cache = model.new_cache() if cached else None
         self.seen: np.ndarray | None = None  # (B, T)
@@ -38,7 +38,7 @@ class Translating:
             new = mg.tensor(tokens if self.cached else self.seen, device=self.source.device)
             logits = self.model(self.source, new, cache=self.cache)[:, -1]  # (B, n, V) -> (B, V)
         scores = np.array(logits.numpy())
-        scores[:, self.never] = -np.inf
+        scores[:, NEVER] = -np.inf
         return scores
 
     def select(self, rows: np.ndarray) -> None:
@@ -60,14 +60,12 @@ def _prompt(count: int) -> np.ndarray:
     return np.full((count, 1), BOS)
 
 
-def greedy_all(
-    model: Any, sources: Sequence[Sequence[int]], cached: bool = True, never: Sequence[int] = NEVER
-) -> list[list[int]]:
+def greedy_all(model: Any, sources: Sequence[Sequence[int]], cached: bool = True) -> list[list[int]]:
     """The translation of each source, token by token the best; in the order of the sources."""
     found: list[list[int]] = [[] for _ in sources]
     for places in _in_batches(sources, ROWS):
         chosen = [sources[place] for place in places]
-        continuation = Translating(model, chosen, cached, never)
+        continuation = Translating(model, chosen, cached)
         said = greedy(continuation, _prompt(len(chosen)), length=longest_of(chosen), end=EOS)
         for place, tokens in zip(places, said):
             found[place] = tokens[: longest_of([sources[place]])]  # as if it had been translated alone
@@ -80,13 +78,12 @@ def search_all(
     beams: int = 5,
     alpha: float = 1.0,
     cached: bool = True,
-    never: Sequence[int] = NEVER,
 ) -> list[list[Hypothesis]]:
     """The best translations of each source by beam search, best first; in the order of the sources."""
     found: list[list[Hypothesis]] = [[] for _ in sources]
     for places in _in_batches(sources, ROWS // beams or 1):
         chosen = [sources[place] for place in places]
-        continuation = Translating(model, chosen, cached, never)
+        continuation = Translating(model, chosen, cached)
         lengths = [longest_of([source]) for source in chosen]
         prompt = _prompt(len(chosen))
         searched = beam_search(continuation, prompt, beams=beams, length=lengths, end=EOS, alpha=alpha)

@@ -79,10 +79,9 @@ def _joined(loaded: Any, text: str, pieces: list[str], translated: list[Piece], 
 
 def _unknown(loaded: Any, pieces: list[str]) -> list[str]:
     """The words that the vocabulary does not have."""
-    pattern = getattr(loaded.tokenizer, "pattern", None)
-    if loaded.config.vocabulary != "word" or pattern is None:
+    if loaded.config.vocabulary != "word":
         return []
-    words = (word for piece in pieces for word in pattern.findall(piece.replace("<mask>", " ")))
+    words = (word for piece in pieces for word in loaded.tokenizer.pattern.findall(piece.replace("<mask>", " ")))
     return list(dict.fromkeys(word for word in words if UNK in loaded.tokenizer.encode(word)))
 
 
