@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import minigrad as mg
+from minigrad import zoo
 from minigrad.engine.draws import dividing, next_key
 from minigrad.kernels import implementation, use
 from minigrad.kernels import threads as pool
@@ -17,6 +18,7 @@ from minigrad.nn import functional as F
 from minigrad.train import parallel
 from minigrad.train.gradients import backward_all
 from minigrad.train.steps import Stepper
+from minigrad.zoo.settings import configure
 
 B, T, C, V = 7, 6, 8, 11  # a batch that does not divide evenly
 
@@ -128,6 +130,23 @@ def test_a_whole_training_run_on_threads_equals_one_alone_to_rounding():
     np.testing.assert_allclose(together, alone, rtol=1e-10)
     assert_near(one, many, 1e-9)
     assert alone[-1] < alone[0]
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt", "translator"])
+def test_a_transformer_of_the_zoo_learns_the_same_on_threads(name):
+    spec = zoo.find(name)
+
+    def trained(threads):
+        mg.manual_seed(0)
+        given = spec.data(configure(spec, None, {**spec.tiny, "dropout": 0.2}), None)
+        net = spec.build(given.config).to(dtype="float64")
+        stepper = Stepper(net, spec.loss, spec.optimizer(net, given.config), None, 1.0, threads)
+        totals = [stepper.step([given.train.batch(0, i)], i).totals for i in range(4)]
+        return [sums.means()["loss"] for sums in totals], {key: p.numpy().copy() for key, p in net.named_parameters()}
+
+    (alone, one), (together, many) = trained(1), trained(3)
+    np.testing.assert_allclose(together, alone, rtol=1e-10)
+    assert_near(one, many, 1e-9)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,147 @@
+"""BERT: a transformer that reads both ways; it learns from hidden words, and is then fine-tuned for a task."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from minigrad.zoo import Config, Data, ModelSpec, option
+
+TASKS = ("pretrain", "classify", "tag", "answer", "similar")
+
+
+@dataclasses.dataclass(frozen=True)
+class BertConfig(Config):
+    """An encoder, how it is pretrained, and what it is fine-tuned for."""
+
+    task: str = option("pretrain", "what is learned", choices=TASKS)
+    init: str | None = option(None, "a pretrained run whose weights and vocabulary to begin from")
+    layers: int = option(3, "how many blocks", least=1)
+    dim: int = option(64, "width of the vectors", least=1)
+    heads: int = option(4, "heads of each attention", least=1)
+    hidden: int = option(128, "width inside of the MLPs", least=1)
+    dropout: float = option(0.0, "share of values dropped while training", least=0)
+    norm: str = option("pre", "whether blocks normalise before or after", choices=("pre", "post"))
+    positions: str = option("rotary", "how it is told where a word stands", choices=("learned", "rotary"))
+    pool: str = option("max", "what stands for a text: <s>, or the greatest of all tokens", choices=("first", "max"))
+    context: int = option(128, "how many tokens are read at once, at most", least=8)
+    mask: float = option(0.15, "share of the words to guess", least=0)
+    vocab: int = option(10_000, "how many words, five special ones included, at most", least=7)
+    examples: int = option(20_000, "how many generated examples to learn from, where no text is given", least=40)
+    classes: tuple[str, ...] = option((), "names of the classes or tags; the data tells")
+    steps: int = option(3000, "how many steps to train")
+    batch: int = option(1536, "how many tokens in a batch, padding included", least=1)
+    lr: float = option(3e-3, "greatest learning rate")
+    warmup: int = option(100, "steps until the learning rate is greatest; fewer in a short run", least=0)
+    weight_decay: float = option(0.01, "how much weights shrink, times the learning rate")
+    valid_every: int = option(500, "steps between validations")
+
+
+def data(config: BertConfig, path: str | None) -> Data:
+    """Masked pairs of texts, or labelled examples; with `init`, in the words that the pretrained run knows."""
+    from .learning import data_of
+
+    return data_of(config, path)
+
+
+def build(config: BertConfig) -> Any:
+    from .model import Bert
+
+    return Bert(config)
+
+
+def loss(model: Any, batch: Any) -> dict[str, Any]:
+    """As the head of the task says; of pretraining, of hidden words and of whether the second text follows."""
+    return model.head.terms(model, batch)
+
+
+def optimizer(model: Any, config: BertConfig) -> Any:
+    """AdamW. Only who trains asks for it, so it is here that the weights of a pretrained run are taken over."""
+    from minigrad.optim import AdamW
+
+    from .learning import begin_from
+
+    if config.init is not None:
+        begin_from(model, config.init, config.task)
+    return AdamW(model.parameters(), lr=config.lr, weight_decay=config.weight_decay)
+
+
+def schedule(optimizer: Any, config: BertConfig) -> Any:
+    from minigrad.optim import Cosine
+
+    return Cosine(optimizer, config.steps, warmup=min(config.warmup, config.steps // 5))
+
+
+def example(config: BertConfig) -> Any:
+    """Two pairs of texts of random words."""
+    from .learning import tiny_batch
+
+    return tiny_batch(config)
+
+
+def predict(loaded: Any, inputs: list[str]) -> list[Any]:
+    """As the task is: words for blanks, a class, tags, an answer, or likeness; two texts have | between them."""
+    from .predicting import answer
+
+    return [answer(loaded, text) for text in inputs]
+
+
+def evaluate(loaded: Any, path: str | None) -> dict[str, Any]:
+    """What is right of texts held out, by BERT and by a bag of words that learned from the same, and the margin."""
+    from .judging import evaluate
+
+    return evaluate(loaded, path)
+
+
+def attend(loaded: Any, text: str) -> dict[str, Any]:
+    """How the model reads one text, or two with | between them, to see its attention."""
+    from .predicting import attend
+
+    return attend(loaded, text)
+
+
+def samples(loaded: Any) -> Any:
+    """What it answers at the moment; a model that learns from somebody's own text need not know these words."""
+    from .predicting import samples
+
+    return samples(loaded) if loaded.story["data"] is None else None
+
+
+def after(loaded: Any, folder: Any) -> str:
+    """How to ask it, and how to go on from pretraining."""
+    import shlex
+
+    from .predicting import ASKED
+
+    told = f"ask it: {shlex.join(['minigrad', 'predict', str(folder), ASKED[loaded.config.task].instances[0]])}"
+    if loaded.config.task != "pretrain":
+        return told
+    return f"{told}\nfine-tune it: {shlex.join(['minigrad', 'train', 'bert:tag', f'init={folder}'])}"
+
+
+_TUNED = {"examples": 2000, "steps": 300, "lr": 1e-3, "warmup": 30, "valid_every": 100}
+_COMPARED = {"examples": 8000, "steps": 1000, "valid_every": 250}  # a cosine alone tells little about each example
+
+spec = ModelSpec(
+    name="bert",
+    task="language",
+    summary="a transformer that reads both ways: fills in blanks, and is fine-tuned to classify, tag, answer, compare",
+    config=BertConfig,
+    data=data,
+    build=build,
+    loss=loss,
+    example=example,
+    predict=predict,
+    example_inputs=("The <mask> was hungry.", "Ana was sad. | She <mask>."),
+    evaluate=evaluate,
+    optimizer=optimizer,
+    schedule=schedule,
+    presets={task: {"task": task, **_TUNED, **(_COMPARED if task == "similar" else {})} for task in TASKS[1:]},
+    tiny={
+        "layers": 1, "dim": 8, "heads": 2, "hidden": 8, "context": 48, "examples": 60, "vocab": 40, "batch": 256,
+        "lr": 1e-2, "warmup": 2, "steps": 20, "valid_every": 10,
+    },
+    samples=samples,
+    attend=attend,
+    after=after,
+)  # fmt: skip
