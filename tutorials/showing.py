@@ -1,0 +1,54 @@
+"""What the tutorials show with: pictures, and numbers of the source document beside ours."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from minigrad.engine.errors import MissingExtraError
+
+FOLDER = Path(__file__).resolve().parent.parent / "build" / "tutorials"
+COMPARED: dict[str, Any] = {}  # what was computed, by the name it was shown under; the tests look here
+
+
+def show(picture: Any, name: str) -> None:
+    """A picture: in a notebook right here, in a script as a file, whose name is printed. A name may end in .html, .png …"""
+    if "ipykernel" in sys.modules:
+        from IPython.display import display  # type: ignore[import-not-found]
+
+        display(picture)
+        return
+    path = FOLDER / (name if "." in name else f"{name}.svg")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        picture.write(path)
+    except MissingExtraError as missing:  # Graphviz lays graphs out, matplotlib paints .png
+        print(f"no picture: {missing}")
+        if hasattr(picture, "text"):
+            print(picture.text())
+        return
+    print(f"picture: {path.relative_to(FOLDER.parent.parent)}")
+
+
+def run_folder(name: str) -> Path:
+    """The folder of a small trained model that comes with the tutorials; runs/README.md has the commands that made them."""
+    return Path(__file__).resolve().parent / "runs" / name
+
+
+def compare(name: str, ours: Any, document: Any, why: str = "") -> None:
+    """Print what the source document says and what minigrad computes, side by side; `why` they differ, where they do."""
+    values = np.asarray(getattr(ours, "data", ours), dtype=float)
+    COMPARED[name] = values
+    print(f"{name}\n  the document: {_written(document)}\n  minigrad:     {_written(values)}")
+    if why:
+        print(f"  they differ:  {why}")
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    with np.printoptions(suppress=True, precision=8):
+        return str(np.asarray(value, dtype=float)).replace("\n", "\n" + " " * 16)
