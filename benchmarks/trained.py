@@ -32,6 +32,7 @@ from minigrad import zoo
 from minigrad.saving import write_atomically
 from minigrad.train import average_checkpoints, find_checkpoint, read_checkpoint
 from minigrad.train.run import checkpoints_of, holds_a_run
+from minigrad.zoo.reporting import report
 
 from .measure import ROOT, arguments, machine, table
 from .results import add_write_option, conclude
@@ -91,11 +92,11 @@ def verdict(what: str, value: float, goal: float, least: bool = True, digits: in
 
 def demo(options: Any) -> tuple[str, dict[str, Any]]:
     """Every pair of the phrasebook, and held-out combinations of the grammar."""
-    start = time.perf_counter()
     loaded, steps, seconds = trained("translator", options)
-    scores = judged(loaded, loaded.path)
-    zoo.report(loaded.path)
-    whole = time.perf_counter() - start
+    start = time.perf_counter()
+    scores = loaded.evaluate()
+    report(loaded.path)
+    whole = seconds + time.perf_counter() - start
     lines = [
         f"{steps:,} steps, seed 0: trained in {minutes(seconds)}",
         verdict("minutes, judged and with its report", whole / 60, 2, least=False),
