@@ -8,6 +8,8 @@ import runpy
 import sys
 from pathlib import Path
 
+import numpy as np
+
 
 def main(script: Path, result: Path, missing: list[str]) -> None:
     """Run the script, then write down what `showing.compare` has seen."""
@@ -16,7 +18,7 @@ def main(script: Path, result: Path, missing: list[str]) -> None:
     sys.path[0] = str(script.parent)
     runpy.run_path(str(script), run_name="__main__")
     compared = getattr(sys.modules.get("showing"), "COMPARED", {})
-    found = {name: value.tolist() for name, value in compared.items()}
+    found = {name: [np.asarray(value).tolist() for value in both] for name, both in compared.items()}
     result.write_text(json.dumps(found), encoding="utf-8")
 
 

@@ -171,7 +171,15 @@ def test_a_number_fits_if_it_is_the_same_to_the_printed_digits(ours, fits):
 
 
 def test_what_is_missing_wrong_or_unknown_is_told():
-    h0 = [[0.14, 0.91], [0.59, 0.39], [0.79, 0.60]]  # is as it should be, so nothing is told of it
-    compared = {"h0 of I, love and AI": h0, "h1 of love": [0.155, 0.458], "h3 of love": 1.0}
-    told = [problem.split(":")[1].split(" ")[1:3] for problem in differences("14", compared)]
-    assert told == [["not", "shown"], ["not", "in"], ["[0.155,", "0.458]"]]
+    h0, wrong, right = [[0.14, 0.91], [0.59, 0.39], [0.79, 0.60]], [0.155, 0.458], [0.545, 0.442]
+    compared = {
+        "h0 of I, love and AI": (h0, h0),  # is as it should be, so nothing is told of it
+        "h1 of love": (wrong, right),
+        "h3 of love": (1.0, 1.0),
+    }
+    assert differences("14", compared) == [
+        "h2 of love: not shown",
+        "h1 of love: [0.155, 0.458] instead of [0.545, 0.442] to 6 digits",
+        "h1 of love: the document does not say [0.545, 0.442]",
+        "h3 of love: not in the table",
+    ]

@@ -11,7 +11,7 @@ import numpy as np
 from minigrad.engine.errors import MissingExtraError
 
 FOLDER = Path(__file__).resolve().parent.parent / "build" / "tutorials"
-COMPARED: dict[str, Any] = {}  # what was computed, by the name it was shown under; the tests look here
+COMPARED: dict[str, tuple[Any, Any]] = {}  # by name, what was computed and what the document says; the tests look here
 
 
 def show(picture: Any, name: str) -> None:
@@ -41,7 +41,7 @@ def run_folder(name: str) -> Path:
 def compare(name: str, ours: Any, document: Any, why: str = "") -> None:
     """Print what the source document says and what minigrad computes, side by side; `why` they differ, where they do."""
     values = np.asarray(getattr(ours, "data", ours), dtype=float)
-    COMPARED[name] = values
+    COMPARED[name] = values, document
     print(f"{name}\n  the document: {_written(document)}\n  minigrad:     {_written(values)}")
     if why:
         print(f"  they differ:  {why}")
