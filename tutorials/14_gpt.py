@@ -101,7 +101,7 @@ class SmallGPT(nn.Module):
 
 
 # %% [markdown]
-# Our tokens are words and marks, and the text is some 140 of the shipped stories. A batch is 16 pieces of 24
+# Our tokens are words and marks, and the text is some 140 stories that minigrad makes up. A batch is 16 pieces of 24
 # tokens, from anywhere. What is wanted is what was fed, moved by one place.
 
 # %%

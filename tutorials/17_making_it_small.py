@@ -316,7 +316,7 @@ for kind in ("ternary", "binary"):
         print(f"{kind}: {size:,} bytes, as a file {os.path.getsize(os.path.join(folder, 'small.safetensors')):,}")
 
 # %%
-across, up = Scale(2000, 200_000, 60, 460, log=True), Scale(0.84, 0.98, 250, 30)
+across, up = Scale(2000, 200_000, 60, 460, log=True), Scale(0.8, 1, 250, 30)
 shapes = [*frame(across, up), Text(60, 20, "share of digits read rightly, by bytes", 11)]
 late = {f"{kind}, too late": (results[kind][0], accuracy(rounded_after(kind))) for kind in trained}
 for name, (size, score) in {**results, **late}.items():

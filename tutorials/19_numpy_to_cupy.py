@@ -210,18 +210,19 @@ print(*[part for part in source.split("\n\n") if any(word in part for word in sh
 #
 # ## When would a card pay?
 #
-# We have no measurements, but the shape of the answer is known. To start anything on a card takes some microseconds. After
-# that, a card goes through its memory perhaps ten times as fast as a processor does. With $n$ numbers:
+# We have no measurements, but the shape of the answer is known. On a processor an op has a fixed cost of one or two
+# microseconds, as tutorial 16 measured. To start anything on a card takes longer. But then a card goes through its memory
+# perhaps ten times as fast as a processor does. With $n$ numbers:
 #
-# $$t_{\text{cpu}} = 0.3\,\mu s + n \cdot 0.2\,ns \qquad t_{\text{card}} = 10\,\mu s + n \cdot 0.02\,ns$$
+# $$t_{\text{cpu}} = 2\,\mu s + n \cdot 0.2\,ns \qquad t_{\text{card}} = 10\,\mu s + n \cdot 0.02\,ns$$
 #
-# These four numbers are guesses of the right size, no results. They are equal where $9.7\,\mu s = n \cdot 0.18\,ns$, at about
-# 54,000 numbers. XOR will never be faster on a card. A GPT with a large batch will be.
+# These four numbers are guesses of the right size, no results. They are equal where $8\,\mu s = n \cdot 0.18\,ns$, at about
+# 44,000 numbers. XOR will never be faster on a card. A GPT with a large batch will be.
 
 # %%
 counts = np.logspace(1, 8, 50)
-on_cpu, on_card = 0.3e-6 + counts * 0.2e-9, 10e-6 + counts * 0.02e-9
-print(f"equal at about {(10e-6 - 0.3e-6) / (0.2e-9 - 0.02e-9):,.0f} numbers")
+on_cpu, on_card = 2e-6 + counts * 0.2e-9, 10e-6 + counts * 0.02e-9
+print(f"equal at about {(10e-6 - 2e-6) / (0.2e-9 - 0.02e-9):,.0f} numbers")
 guesses = {"processor": (counts, on_cpu), "card": (counts, on_card)}
 show(mg.viz.lines(guesses, "when a card pays (a guess)", x="numbers", y="seconds for an op", log="both"), "19_when")
 
