@@ -263,3 +263,4 @@ show(mg.viz.lines(guesses, "when a card pays (a guess)", x="numbers", y="seconds
 #   starts the kernels.
 # - [tests/fake_device.py](../tests/fake_device.py) and [tests/cupy_names.py](../tests/cupy_names.py): the card that does not exist.
 # - [tests/cuda_on_cpu.py](../tests/cuda_on_cpu.py): how CUDA runs without CUDA.
+# - Last: [Errata](errata.py), all places where the document is wrong, on one page.
