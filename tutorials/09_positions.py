@@ -189,7 +189,8 @@ print(ids, answers, sep="\n")
 
 # %% [markdown]
 # The network looks up each word, adds its position, looks at each one by itself with a small MLP (tutorial 5) that gives one
-# number, and adds these numbers up. Above 0 means yes.
+# number, and adds these numbers up. Above 0 means yes. We write it as an `nn.Module`: what `__init__` puts on `self` are its
+# parts, whose weights `parameters()` finds, and to call it is to call `forward`.
 
 
 # %%

@@ -2,9 +2,10 @@
 # # 10. Attention by hand: "You are welcome"
 #
 # A word alone says little. "Welcome" greets somebody at a door, and answers somebody who said thanks. Which one it is, the
-# words around it tell. *Attention* is how a transformer lets each word ask the others. At the end you have computed it
-# with a handful of multiplications, and every matrix that the source document prints for "You are welcome" has come out,
-# digit by digit. The same numbers then come out of one call of minigrad.
+# words around it tell. *Attention* is how each word asks the others, in a *transformer*: the kind of network that translators
+# and chatbots are made of today. At the end you have computed it with a handful of multiplications, and every matrix that
+# the source document prints for "You are welcome" has come out, digit by digit. The same numbers then come out of one call
+# of minigrad.
 #
 # It takes about 35 minutes to read and 2 seconds to run.
 
@@ -166,7 +167,7 @@ print("each row adds up to", weights.sum(-1))
 # is asked on top.
 
 # %%
-seen = mg.viz.Attention.of_heads(Q[None], K[None], V[None], tokens=WORDS)  # one head, so one more axis in front
+seen = mg.viz.Attention.of_heads(Q[None], K[None], V[None], tokens=WORDS)  # (1, 3, 4): there can be several sets
 show(seen.scene(), "10_weights")
 
 # %% [markdown]

@@ -6,7 +6,7 @@
 #
 # At the end you will have
 #
-# - every number of the encoder block in our source document, computed anew;
+# - every number of the first block in our source document, computed anew;
 # - a whole block in three lines, which agrees with `nn.TransformerBlock`;
 # - "Michael Jordan plays basketball", first built by hand out of one neuron, then learned;
 # - sixteen features stored in six numbers, and a small network that finds all sixteen again.
@@ -137,9 +137,10 @@ norm = nn.LayerNorm(4, eps=1e-6, dtype="float64")
 print("by the layer:  ", norm(attended)[0])
 
 # %% [markdown]
-# The document prints −1.03927142 where we have −1.03927194. They part in the seventh digit, and it is easy to find out why:
-# its digits come out if $\epsilon$ is added *after* the root, to the standard deviation: $\sigma + \epsilon$. Its formula and its
-# code both say $\sqrt{\sigma^2 + \epsilon}$, so it seems that the digits are of another version. To follow it, we divide as it did.
+# The document prints −1.03927142 where we have −1.03927194. They part in the seventh digit after the point, and it is easy to
+# find out why: its digits come out if $\epsilon$ is added *after* the root, to the standard deviation: $\sigma + \epsilon$. Its
+# formula and its code both say $\sqrt{\sigma^2 + \epsilon}$, so it seems that the digits are of another version. To follow it,
+# we divide as it did.
 
 # %%
 normal = (attended - attended.mean(axis=1, keepdims=True)) / (attended.std(axis=1, keepdims=True) + 1e-6)
@@ -166,10 +167,24 @@ W_2 = W_1.T
 b_1, b_2 = np.arange(1, 7) / 100, np.arange(1, 5) / 100
 mlp = nn.MLP(4, 6, activation="relu", dtype="float64")
 mlp.up, mlp.down = linear(W_1, b_1), linear(W_2, b_2)
-made = mlp(mg.tensor(np.array(printed)))  # from printed digits again: (3, 4) -> (3, 6) -> (3, 4)
+normal = mg.tensor(np.array(printed))  # from printed digits again
+made = mlp(normal)  # (3, 4) -> (3, 6) -> (3, 4)
 printed = [[1.70355949, 4.58680433, 7.47004916, 10.353294], [1.56070622, 4.19905974, 6.83741326, 9.47576678],
            [2.19865128, 5.93062489, 9.66259851, 13.39457212]]  # fmt: skip
 compare("FFN output", made, printed)
+print("the second word alone:", mlp(normal[1]))
+
+# %% [markdown]
+# A word alone gives the same row as in company: rows are never mixed here. In the picture, a box with a thick left side is a
+# part whose inside is not shown, and $\nabla$ marks the gradient.
+
+# %%
+show(mg.viz.graph(mlp, normal), "11_mlp")
+
+# %% [markdown]
+# The document ends its block with another layer norm:
+
+# %%
 printed = [[-1.34164072, -0.44721357, 0.44721357, 1.34164072], [-1.34164071, -0.44721357, 0.44721357, 1.34164071],
            [-1.34164075, -0.44721358, 0.44721358, 1.34164075]]  # fmt: skip
 compare("layer norm after the FFN", norm(made), printed)
@@ -242,7 +257,7 @@ show(mg.viz.heatmap(sizes, ["without", "with"], range(1, 25), title=title, signe
 #
 # $$x \leftarrow x + \text{attention}(\text{norm}(x)) \qquad x \leftarrow x + \text{MLP}(\text{norm}(x))$$
 #
-# In the picture, a box with a thick left side is a part whose inside is not shown, and the two long arrows are the residuals.
+# In the picture the two long arrows are the residuals.
 
 # %%
 x = words
@@ -372,7 +387,8 @@ for dims in (2, 100, 10_000):
 #
 # $$h = x W \qquad \hat{x} = \max(0,\; h W^T + b)$$
 #
-# Row $i$ of $W$ is the direction in which feature $i$ is stored. Everything depends on how often features are there.
+# Row $i$ of $W$ is the direction in which feature $i$ is stored. The loss is the squared error, in which each feature counts
+# 0.9 times as much as the one before it. Everything depends on how often features are there.
 
 
 # %%
@@ -461,10 +477,11 @@ show(mg.viz.heatmap(likeness[:, order], range(16), np.flatnonzero(used)[order], 
 #    $(-1.3416, -0.4472, 0.4472, 1.3416)$ of any four evenly spaced, growing numbers. Then explain the document's last matrix.
 # 2. Build by hand *one* neuron that fires for Serena Williams and for Venus Williams, and for nobody else, and lets the
 #    block add tennis. Then build one for three words: Michael AND Jordan AND retired. What is its bias?
-# 3. Two sentences of 5 and 3 words go through an `nn.Encoder`, the second filled up with two words of nonsense. Show that
-#    with `nn.padding_mask` its three real words come out as if it had been alone, and without the mask they do not.
+# 3. `nn.Encoder(2, dim=8, heads=2)` is a stack of two blocks. Two sentences of 5 and 3 words go through it, the second filled
+#    up with two words of nonsense. Show that with `mask=nn.padding_mask([5, 3])` its three real words come out as if it had
+#    been alone, and without the mask they do not.
 #
-# solutions: [solutions/11_inside_a_block.py](solutions/11_inside_a_block.py)
+# Solutions: [solutions/11_inside_a_block.py](solutions/11_inside_a_block.py)
 #
 # ## Read next
 #
@@ -472,4 +489,4 @@ show(mg.viz.heatmap(likeness[:, order], range(16), np.flatnonzero(used)[order], 
 # - [minigrad/nn/attention.py](../minigrad/nn/attention.py) and [minigrad/nn/mlp.py](../minigrad/nn/mlp.py): its two parts.
 # - [models/facts](../models/facts/README.md) and [models/superposition](../models/superposition/README.md): both experiments
 #   as models that you can train, with results over many seeds.
-# - [12_translator.py](12_translator.py): two stacks of such blocks translate.
+# - Next: [12. The whole translator](12_translator.py), in which two stacks of such blocks translate.

@@ -6,7 +6,7 @@
 #
 # - the decoder half of our source document's example, as it is printed there and as it should be;
 # - a whole translator in twelve lines, trained on four sentences in two seconds;
-# - a real one, small but complete, with all the tricks of translating: *teacher forcing*, and what it costs;
+# - a real one, small but complete; how it is trained, which is called *teacher forcing*, and what that costs;
 # - a picture of which Spanish word looked at which English one.
 #
 # Reading takes about 40 minutes, running about 15 seconds.
@@ -322,10 +322,12 @@ for found in translator.translate(["You are welcome", "You're welcome!", "Where 
     print(f"{found.source:22} -> {found.text}")
 
 # %% [markdown]
-# (Before anything else a text is brought to one form: small letters, "you are" for "you're", no marks.)
+# (Before anything else a text is brought to one form by `mg.data.normalise`: small letters, "you are" for "you're", no
+# marks. And a source, too, ends with `</s>` here.)
 #
 # Does it only know by heart, like ours? The grammar keeps some combinations of words out of the training, certain
-# adjectives with certain nouns for instance. Sentences with these are its test.
+# adjectives with certain nouns for instance. Sentences with these are its test. It is to go the greedy way, `beams=1`;
+# tutorial 13 tells what more beams are.
 
 # %%
 book = dict(mg.data.phrasebook())
@@ -431,9 +433,9 @@ show(translator.attention("You are welcome"), "12_attention.html")
 #
 # 1. Train `SmallTranslator(causal=False)` in the same way, on the four sentences. What becomes of the loss? What does
 #    it say on its own, and why?
-# 2. Write `greedy(source)` for the real translator yourself: encode once with `model.encode(source)`, then call
-#    `model.decode(target, memory, mask)` again and again. Show that it says what `translator.translate(source,
-#    beams=1)` says, for 20 sentences.
+# 2. Write `greedy(text)` for the real translator yourself: `memory, mask = model.encode(source)` once, where the source is
+#    the normalised text with `</s>` at its end, as numbers; then `model.decode(target, memory, mask)` again and again.
+#    Show that it says what `translator.translate(text, beams=1)` says, for 20 sentences.
 # 3. How much does one wrong word harm? Take the sentences `grammar_pairs("heldout", 300, seed=5)`. Let the model speak
 #    on its own, and find the first wrong word of each sentence that goes wrong. How often is the *next* word right, in
 #    these, compared with how often a word is right in general?

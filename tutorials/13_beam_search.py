@@ -91,8 +91,8 @@ for probability, sentence in sorted(every_sentence(), reverse=True):
 # ## A beam of two
 #
 # So we do something in between. Keep not one beginning but the best *two*. This is the *beam*, and 2 its *width*. At
-# each step, let both grow by every possible word, and keep the best two of all the results. A sentence that ends is put
-# aside.
+# each step, let both grow by every possible word, and keep the best two of all the results. If one of these two has
+# ended, it is put aside, and the next best beginning takes its place.
 
 
 # %%
@@ -228,9 +228,9 @@ show(mg.viz.beam_tree(translator.tree(found), title=f"{sentence}, a beam of 3"),
 
 # %% [markdown]
 # It is the same story. The greedy way says "serán", they will be, since that word is a little ahead at its place; then
-# it has to go on from there, and cannot. The beam keeps "estará" as well, and one word later it is in front.
+# it has to go on from there, and no word fits well. The beam keeps "estará" as well, and one word later it is in front.
 #
-# `n-best` lists are what else a beam is good for: other answers, in the order of their worth.
+# A beam is good for one more thing, *n-best lists*: other answers, in the order of their worth.
 
 # %%
 for score, text in translator.translate("Where is the library?", beams=5)[0].best:
