@@ -15,12 +15,7 @@ COMPARED: dict[str, tuple[Any, Any]] = {}  # by name, what was computed and what
 
 
 def show(picture: Any, name: str) -> None:
-    """A picture: in a notebook right here, in a script as a file, whose name is printed. A name may end in .html, .png …"""
-    if "ipykernel" in sys.modules:
-        from IPython.display import display  # type: ignore[import-not-found]
-
-        display(picture)
-        return
+    """A picture as a file, whose name is printed, and in a notebook right here, too. A name may end in .html, .png …"""
     path = FOLDER / (name if "." in name else f"{name}.svg")
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -31,6 +26,10 @@ def show(picture: Any, name: str) -> None:
             print(picture.text())
         return
     print(f"picture: {path.relative_to(FOLDER.parent.parent)}")
+    if "ipykernel" in sys.modules:
+        from IPython.display import display  # type: ignore[import-not-found]
+
+        display(picture)
 
 
 def run_folder(name: str) -> Path:
