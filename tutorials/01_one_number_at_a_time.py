@@ -272,9 +272,10 @@ for number in range(16):
 show(mg.viz.curves({"error": errors}, log=True), "01_learning")
 
 # %% [markdown]
-# $w$ has come to 2.9 and $b$ to 1.3, but for a trifle: three kilometres cost $2.9 \cdot 3 + 1.3 = 10$, as they should. Is that the true price? Nobody
-# can know from one ride: $w = 3$, $b = 1$ explains it as well. Learning finds numbers that fit what it was shown. To pin
-# down two unknown numbers it takes a second ride, and that is the third exercise.
+# $w$ has come to 2.9 and $b$ to 1.3, but for a trifle: three kilometres cost $2.9 \cdot 3 + 1.3 = 10$, as they
+# should. Is that the true price? Nobody can know from one ride: $w = 3$, $b = 1$ explains it as well. Learning finds
+# numbers that fit what it was shown. To pin down two unknown numbers it takes a second ride, and that is the third
+# exercise.
 #
 # ## Exercises
 #
@@ -285,7 +286,7 @@ show(mg.viz.curves({"error": errors}, log=True), "01_learning")
 # 3. A second ride of 8 kilometres costs 20. Add both errors and let $w$ and $b$ learn from the sum. Which are the
 #    true prices? You will need a smaller learning rate, and more steps.
 #
-# solutions: [solutions/01_one_number_at_a_time.py](solutions/01_one_number_at_a_time.py)
+# Solutions: [solutions/01_one_number_at_a_time.py](solutions/01_one_number_at_a_time.py)
 #
 # ## Read next
 #

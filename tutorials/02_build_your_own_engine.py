@@ -74,8 +74,9 @@ def op(calculation, *slopes):
 
 
 # %% [markdown]
-# Now ops are one line each. These are the school rules for derivatives. ($\ln a$ is the logarithm that undoes $e^a$:
-# it asks which power of $e$ gives $a$. Python calls it `log`.)
+# Now ops are one line each. These are the school rules for derivatives. If they are new to you, try them out: a nudge,
+# as in the first tutorial, gives the same slopes. ($\ln a$ is the logarithm that undoes $e^a$: it asks which power of
+# $e$ gives $a$. Python calls it `log`.)
 #
 # | op | slope for $a$ | slope for $b$ |
 # |---|---|---|
@@ -230,8 +231,8 @@ for name, f in expressions.items():
 
 # %% [markdown]
 # Hand-picked expressions prove little: we might have picked those that work. So let chance pick. Start with three
-# numbers, and thirty times take two of those that are there, at random, and make a new one from them. The last number
-# depends on all before it by a tangle of ways.
+# numbers, and thirty times take two of those that are there, at random, and make a new one from them. What comes out
+# depends on the three by a tangle of ways.
 
 
 # %%
@@ -310,8 +311,9 @@ def learn(weights, rate=0.3):
 
 
 # %% [markdown]
-# Before training, a map of what the network thinks of each place of the plane. `decision_surface` wants probabilities
-# from 0 to 1, so −1 … 1 is moved there.
+# Before training, a map of what the network thinks of each place of the plane. Orange is +1 and blue is −1; on the
+# black line it is undecided. The points have the colour that they should get: squares +1, circles −1.
+# `decision_surface` wants probabilities from 0 to 1, so −1 … 1 is moved there.
 
 
 # %%
@@ -379,7 +381,7 @@ for number in range(20):
 # 3. Make the engine differentiate its own gradients. Keep in `made_from` the slope's function and its inputs, and
 #    compute the slope *during* the walk, from Values. The third derivative of $x^4$ at 2 is 48.
 #
-# solutions: [solutions/02_build_your_own_engine.py](solutions/02_build_your_own_engine.py)
+# Solutions: [solutions/02_build_your_own_engine.py](solutions/02_build_your_own_engine.py)
 #
 # ## Read next
 #
@@ -387,4 +389,5 @@ for number in range(20):
 #   top, then `Op.record`.
 # - [minigrad/engine/graph.py](../minigrad/engine/graph.py): `Node` is our Value without its number, `collect` is our
 #   `history`, `sweep` and `_run` are our `backward`.
-# - [minigrad/ops/elementwise.py](../minigrad/ops/elementwise.py): some thirty ops, declared as we declared `exp`.
+# - [minigrad/ops/elementwise.py](../minigrad/ops/elementwise.py): more than twenty ops, declared as we declared `exp`.
+# - [03_tensors_and_broadcasting.py](03_tensors_and_broadcasting.py): the same with whole tables of numbers.

@@ -170,6 +170,9 @@ print("first row, second column by hand:", 1 * 0 + 2 * -1 + 3 * 2)
 #
 # No need to learn it by heart: $X$ is $(N, K)$, and from $G$ $(N, M)$ and $W$ $(K, M)$ there is just one way to
 # multiply that ends in $(N, K)$.
+#
+# In the code, `Y.backward(G)` starts the walk with $G$ where a single number would start with 1. `detach()` hands out
+# a tensor's numbers without the way back, as NumPy wants them.
 
 # %%
 G = np.array([[1.0, -1.0], [2.0, 0.5]], dtype="float32")  # whatever comes after Y made this
@@ -259,8 +262,8 @@ show(mg.viz.lines(errors, "a measured slope", x="size of the nudge", y="error", 
 # derivatives as well, and for large tensors nudges in a few random directions and not in every one. Every op of
 # minigrad is tested with it.
 #
-# Here it checks a right gradient, and then one that we spoil: `detach()` hands on the numbers and cuts the way back,
-# so half of the slope of $x \cdot x$ is lost.
+# Here it checks a right gradient, and then one that we spoil: `detach()` cuts the way back, so half of the slope of
+# $x \cdot x$ is lost.
 
 # %%
 x = mg.tensor([[0.5, -1.0], [2.0, 3.0]], dtype="float64")
@@ -287,7 +290,7 @@ print(bad.problem)
 #    $\sum_i gradient_i \cdot v_i$. Check the gradient of a tensor of shape `(1000, 1000)` with two calculations, and
 #    show that a spoiled gradient is found out.
 #
-# solutions: [solutions/03_tensors_and_broadcasting.py](solutions/03_tensors_and_broadcasting.py)
+# Solutions: [solutions/03_tensors_and_broadcasting.py](solutions/03_tensors_and_broadcasting.py)
 #
 # ## Read next
 #
