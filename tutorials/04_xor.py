@@ -11,6 +11,7 @@
 # - a network that finds its weights by itself, and a film of how it does.
 #
 # Reading takes about twenty minutes, running a few seconds. You need what a tensor and a gradient are (tutorials 1 to 3).
+# `F` below holds the functions that networks are made of.
 
 # %%
 import tempfile
@@ -96,7 +97,8 @@ show(surface(line, "one line: three of four"), "04_line")
 # Add the two in the middle: $w_1 + w_2 + 2c > 0$. Add the first and the last: $w_1 + w_2 + 2c < 0$. The same number would be
 # above 0 and below 0. So there are no such weights, however long we search.
 #
-# Here is the search all the same: 25 values for each of the three numbers, 15,625 lines.
+# Here is the search all the same: 25 values for each of the three numbers, 15,625 lines. (`None` in an index puts an axis of
+# size 1 there, which broadcasting can stretch.)
 
 # %%
 values = mg.linspace(-3, 3, 25)
@@ -216,8 +218,8 @@ show(moved, "04_moved")
 # In words: the new weight is the old one, minus a step size times how fast the loss $L$ grows with this weight. The step
 # size $\eta$, "eta", is called the *learning rate*.
 #
-# In the code, `backward` finds all gradients, `step` moves all weights, and `zero_grad` forgets the gradients, so that the next
-# ones do not add up with them.
+# In the code, `SGD` is gradient descent (tutorial 7 explains its S): `backward` finds all gradients, `step` moves all weights,
+# and `zero_grad` forgets the gradients, so that the next ones do not add up with them.
 
 # %%
 x, y = rows.astype("float32"), targets.astype("float32")[:, None]  # (4, 2), (4, 1)
@@ -238,16 +240,17 @@ def train(network, steps, rate=0.5, watch=()):
 
 
 # %% [markdown]
-# First a line, to see it fail. `mg.nn.Linear(2, 1)` is two weights and a bias, set at random. Since it cannot get all four right,
-# it ends where it is least wrong: with no opinion at all, and the loss of a coin, 0.693.
+# First a line, to see it fail. `mg.nn.Linear(2, 1)` is two weights and a bias, set at random; `manual_seed` makes chance the same
+# at every run. Since a line cannot get all four right, it ends where it is least wrong: with no opinion at all, and the loss
+# of a coin, 0.693.
 
 # %%
 mg.manual_seed(0)
 print("the best line says", train(mg.nn.Linear(2, 1), 1000).numpy().round(4))
 
 # %% [markdown]
-# Now a hidden layer of eight units. They bend with tanh, a sigmoid that goes from −1 to 1 instead of from 0 to 1; gradient
-# descent finds its way more easily with it.
+# Now a hidden layer of eight units; `Sequential` puts layers one behind the other. The units bend with tanh, a sigmoid that
+# goes from −1 to 1 instead of from 0 to 1; gradient descent finds its way more easily with it.
 
 # %%
 mg.manual_seed(0)
@@ -257,8 +260,8 @@ print("the network says", said.numpy().round(4))
 
 # %% [markdown]
 # Open the four pictures one after the other. At first the plane is pale and has no pattern. At step 50 two corners are cut off,
-# one clearly, the other barely. From then on only the colours get stronger, and between the two lines there is a band, as in
-# the network by hand. Nobody told it about OR and NAND.
+# one clearly, the other barely. At step 100 both are, and between the two lines there is a band, as in the network by hand.
+# From then on it is mostly the colours that get stronger. Nobody told it about OR and NAND.
 #
 # ## The film
 #
@@ -278,7 +281,8 @@ with tempfile.TemporaryDirectory() as folder:
 #
 # By hand, two hidden units were enough. Does gradient descent find such weights, too? It depends on where it starts. Let us
 # train a hundred networks, each from a random start of its own. A network is a slice of the same arrays, so all hundred take
-# their steps together: the weights of the hidden layers are (100, 2, units), and broadcasting does the rest.
+# their steps together: the weights of the hidden layers are (100, 2, units), and broadcasting does the rest. (`requires_grad_()`
+# says of a tensor that is there already what `requires_grad=True` says of a new one.)
 
 
 # %%
@@ -310,8 +314,9 @@ for units in (1, 2, 3, 4, 8):
 #    its bias, so that it computes XNOR.
 # 2. *Another ReLU network.* Take $h_1 = \mathrm{ReLU}(a + b)$, choose a second unit, and weights for an output without any
 #    bending, such that it says exactly 0, 1, 1, 0.
-# 3. *Take the bend away.* Build the network of eight hidden units without tanh. Show that it computes the same as one line
-#    for every point, whose weights you work out from its own, and that training does not get all four rows right.
+# 3. *Take the bend away.* Build the network of eight hidden units without tanh. Show that at every point it says the same as a
+#    single line, whose weights you work out from its own, and that training does not get all four rows right. (`Linear` keeps
+#    its `weight` with a row for each output, so it computes `x @ weight.mT + bias`; `.mT` makes columns of rows.)
 #
 # Solutions: [solutions/04_xor.py](solutions/04_xor.py)
 #
