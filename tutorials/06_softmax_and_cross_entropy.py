@@ -250,12 +250,12 @@ show(watched("logit", 0), "06_logits")
 show(mg.viz.curves({"loss": [(step, seen[2]) for step, seen in enumerate(story)]}), "06_loss")
 
 # %% [markdown]
-# Put the first two pictures side by side. The *probability* of mat rises quickly in the middle and then hardly any more: at
+# Put the first two pictures side by side. The *probability* of mat rises quickly at first and in the end hardly any more: at
 # 0.95, $P - y$ is only −0.05, and the steps get small. The *logit* of mat is still climbing at the end, and will go on for
 # ever, more and more slowly: to say exactly 1, it would have to be infinite.
 #
 # Notice, too, how hat and bat (which lie on each other) start below rat, and how rat is pushed down hardest, until all three
-# are nearly alike.
+# are nearly alike in probability.
 #
 # A language model with a vocabulary of 50,000 words does just this, with 50,000 logits in the place of four. Only that its
 # logits are not free numbers: they come out of a network, and $P - y$ is what backpropagation starts from.
