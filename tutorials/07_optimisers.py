@@ -7,7 +7,7 @@
 #
 # At the end you will have
 #
-# - SGD, momentum, RMSprop, Adam and AdamW, each with its formula, its path, and what it is good for;
+# - SGD, momentum, RMSprop and Adam, each with its formula and its path, and AdamW, which also shrinks weights;
 # - learning-rate schedules, and a measurement of why steps should shrink;
 # - Xavier and He initialisation, with measured sizes through twenty layers;
 # - dropout, and a measurement of what it does for a network that has seen too little.
@@ -139,7 +139,7 @@ print("distance after 20, 40 and 100 steps:", np.hypot(*path[[20, 40, 100]].T).r
 # ## Adam
 #
 # Adam does both. It keeps a running mean $m$ of the gradient, which is momentum, and a running mean $v$ of its square, as
-# RMSprop does:
+# RMSprop does. (By custom its letter is $v$. It is the $s$ of RMSprop, and no velocity.)
 #
 # $$m \leftarrow 0.9\, m + 0.1\, g, \qquad v \leftarrow 0.999\, v + 0.001\, g^2, \qquad
 # p \leftarrow p - \eta \, \frac{\hat m}{\sqrt{\hat v} + \epsilon}$$
@@ -233,7 +233,8 @@ for optimiser in (Adam, AdamW):
 # and are noisy, so a walker with a fixed step never comes to rest, it rattles around the bottom. A *schedule* changes the
 # learning rate as training goes on. Often it also rises at first, the *warm-up*, until Adam's means have become reliable.
 #
-# The usual one for large models rises over $w$ steps and then goes down half a cosine to 0 at step $n$:
+# Some halve the rate every so many steps. The first transformers let it fall like one over the root of the step. The usual one
+# for large models rises over $w$ steps and then goes down half a cosine to 0 at step $n$:
 #
 # $$\eta_t = \eta \, \frac{1 + \cos\left(\pi \frac{t - w}{n - w}\right)}{2} \quad\text{for } t \ge w$$
 
@@ -257,7 +258,7 @@ show(mg.viz.lines(rates, x="step", y="learning rate"), "07_schedules")
 
 # %% [markdown]
 # Does it help? The same valley, less steep, with noise added to every gradient, for 200 steps; the mean of twenty walkers. We
-# walk them all at once: their places are an array (20, 2).
+# walk them all at once: their places are an array (20, 2). To add noise to a gradient, add noise times place to the loss.
 
 
 # %%
@@ -284,6 +285,9 @@ for name, (_, far) in distances.items():
 show(mg.viz.lines(distances, x="step", y="distance to the bottom", log="y"), "07_noise")
 
 # %% [markdown]
+# It does. With a fixed rate the walkers come no nearer after some sixty steps. With the schedule they start more slowly, and
+# end about twice as near.
+#
 # ## How weights start
 #
 # A unit adds up many inputs, each times a weight. When independent numbers with mean 0 are added, their *variances* (their mean
@@ -326,8 +330,8 @@ for name, (_, seen) in measured.items():
 show(mg.viz.lines(measured, x="layer", y="mean square", log="y", points=True), "07_sizes")
 
 # %% [markdown]
-# Only two of the five keep a signal: He with ReLU, and Xavier with tanh, which loses a little in every layer because tanh is
-# flatter far out. Xavier with ReLU loses half in every layer, exactly what He puts back.
+# Only two of the five keep a signal: He with ReLU, and Xavier with tanh, which loses less and less of it, because tanh squeezes
+# large numbers and leaves small ones nearly as they are. Xavier with ReLU loses half in every layer, exactly what He puts back.
 #
 # ## Dropout
 #
@@ -384,9 +388,11 @@ for p in (0.0, 0.5):
 # 1. *The speed limit.* On the valley, find by halving an interval the largest learning rate at which SGD with a momentum of 0.8
 #    still comes down. The theory says $2 (1 + 0.8) / 50$.
 # 2. *An optimiser of your own.* Write a subclass of `mg.optim.Optimizer` that moves each weight by $\eta$ against the sign of its
-#    gradient, and nothing else. Check it against Adam with `betas=(0, 0)`, which should do the same.
+#    gradient, and nothing else. What it must have, `__init__`, `buffers` and `update`, you see in
+#    [sgd.py](../minigrad/optim/sgd.py). Check it against Adam with `betas=(0, 0)`, which should do the same.
 # 3. *A schedule of your own.* Write a subclass of `mg.optim.Schedule` that rises in a straight line over `warmup` steps and
-#    falls in a straight line to 0 at step `total`.
+#    falls in a straight line to 0 at step `total`. It says which rate it gives in `at(step, base)`, as those in
+#    [schedules.py](../minigrad/optim/schedules.py) do.
 #
 # Solutions: [solutions/07_optimisers.py](solutions/07_optimisers.py)
 #
