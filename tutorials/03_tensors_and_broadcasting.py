@@ -129,7 +129,8 @@ for shape in ((), (4,), (1, 4), (3, 1), (3, 4), (5, 3, 4)):
     t = mg.ones(shape, requires_grad=True)
     weights = np.random.default_rng(0).normal(size=(5, 3, 4)).astype("float32")
     (t * weights).sum().backward()  # the gradient that arrives at the stretched t is `weights`
-    print(f"{shape!s:10} agrees: {np.allclose(sum_back(weights, shape), t.grad.numpy(), atol=1e-5)}")
+    assert np.allclose(sum_back(weights, shape), t.grad.numpy(), atol=1e-5)
+    print(f"{shape!s:10} agrees")
 
 # %% [markdown]
 # minigrad does this in one place, for every op; see `unbroadcast` in its engine. A rule for an op, such as "the

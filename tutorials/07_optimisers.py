@@ -158,6 +158,7 @@ for n in range(1, 101):
 path = walk(Adam, lr=0.3)
 print("Adam's first step:", (path[1] - path[0]).round(6))
 print("after 100 steps, by hand:", p.round(8), "by minigrad:", path[-1].round(8))
+assert np.allclose(p, path[-1])
 
 # %%
 four = {
