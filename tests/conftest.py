@@ -1,11 +1,16 @@
 """Tests that take `device` run on the CPU and on the fake GPU. Those that need PyTorch or a real GPU are skipped where it is missing, and say so."""
 
 import importlib.util
+import signal
 from collections.abc import Iterator
 
 import fake_device  # noqa: F401  (it makes the devices "fake" and "fake:1" known)
 import pytest
 from browser import browser, open_page  # noqa: F401  (fixtures for every test)
+
+# A script that runs `pytest &` makes it deaf to Ctrl-C, and so would be all processes that the tests start to interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(params=["cpu", "fake"])
