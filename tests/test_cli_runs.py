@@ -18,7 +18,8 @@ from test_mpi import MPIEXEC, surroundings, with_mpi
 import minigrad as mg
 from minigrad.cli import main
 
-SETTINGS = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+# Where kernels of numba are compiled for the first time, that is said, and here nothing else may be.
+SETTINGS = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "MINIGRAD_KERNELS": "numpy"}
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
