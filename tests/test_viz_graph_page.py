@@ -90,9 +90,9 @@ def test_every_backward_step_is_upstream_times_local_and_the_sums_by_hand(teachi
     page.click("#next")
     assert equations(page) == [
         "[[1, 1, 1], [1, 1, 1]]",
-        "from above [[1, 1, 1], [1, 1, 1]] × local [[3, 5, 7], [4, 6, 8]]",
+        "arrived [[1, 1, 1], [1, 1, 1]] × local [[3, 5, 7], [4, 6, 8]]",
         "= contribution [[3, 5, 7], [4, 6, 8]]",
-        "from above [[1, 1, 1], [1, 1, 1]] × local [[3, 5, 7], [4, 6, 8]]",
+        "arrived [[1, 1, 1], [1, 1, 1]] × local [[3, 5, 7], [4, 6, 8]]",
         "= contribution [[3, 5, 7], [4, 6, 8]]",
         "add is used more than once: [[3, 5, 7], [4, 6, 8]] + [[3, 5, 7], [4, 6, 8]] = [[6, 10, 14], [8, 12, 16]]",
     ]

@@ -1,4 +1,4 @@
-"""The backward pass once more, step by step: what comes from above, what each rule makes of it, and where it is added up.
+"""The backward pass once more, step by step: what arrives, what each rule makes of it, and where it is added up.
 
 It runs the very rules that `backward()` runs, in its order, and changes nothing: no gradient is stored, nothing is freed.
 """
@@ -22,7 +22,7 @@ from .values import is_overwritten, plain
 
 __all__ = ["Contribution", "Step", "is_freed", "replay"]
 
-# What the rule of an op that is not elementwise does with the gradient g from above.
+# What the rule of an op that is not elementwise does with the gradient g that arrives.
 FORMULAS = {
     ("matmul", "a"): "g @ bᵀ",
     ("matmul", "b"): "aᵀ @ g",

@@ -168,9 +168,9 @@ function explainBackward(step) {
     const lines = [element('h3', {}, `to ${part.word}: ${nameOf(part.to)}`)];
     if (part.product_at) {
       const at = part.product_at;
-      lines.push(line('from above × local, number by number; where it is largest, at ', at.index, ': ', element('b', { class: 'gradient' }, at.upstream), ' × ', element('b', {}, at.local), ` = ${at.result}`));
+      lines.push(line('what arrives × local, number by number; where it is largest, at ', at.index, ': ', element('b', { class: 'gradient' }, at.upstream), ' × ', element('b', {}, at.local), ` = ${at.result}`));
     } else if (part.local !== undefined) {
-      lines.push(line('from above ', element('b', { class: 'gradient' }, step.upstream), ' × local ', element('b', {}, part.local)));
+      lines.push(line('arrived ', element('b', { class: 'gradient' }, step.upstream), ' × local ', element('b', {}, part.local)));
     } else if (part.formula) lines.push(line(`rule: ${part.formula}`));
     else lines.push(line(`by the rule of ${box.op}`));
     if (part.raw !== undefined) {
@@ -187,7 +187,7 @@ function explainBackward(step) {
     return element('div', { class: 'part' }, ...lines);
   });
   $('details').replaceChildren(element('h2', {}, `backward: ${box.label}`),
-    element('p', {}, 'The gradient that comes from above:'), line(element('b', { class: 'gradient' }, step.upstream || 'of each of its outputs')), ...parts);
+    element('p', {}, 'The gradient that arrives:'), line(element('b', { class: 'gradient' }, step.upstream || 'of each of its outputs')), ...parts);
 }
 
 // Highlight the box of this step, and the arrows that its numbers take.
