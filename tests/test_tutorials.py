@@ -17,6 +17,7 @@ from xml.etree import ElementTree
 import jupytext
 import nbformat
 import pytest
+from nbclient import NotebookClient
 from source_numbers import NUMBERS, Number, differences
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -126,6 +127,20 @@ def test_it_becomes_a_valid_notebook_with_the_same_cells(path, tmp_path):
     assert [cell.cell_type for cell in read.cells] == kinds
     for cell in read.cells:
         assert cell.cell_type == "markdown" or ast.parse(cell.source).body
+
+
+def test_a_notebook_runs_from_its_folder_and_displays_every_picture(monkeypatch):
+    for name, value in {"MINIGRAD_KERNELS": KERNELS, "OPENBLAS_NUM_THREADS": "1"}.items():
+        monkeypatch.setenv(name, value)
+    notebook = jupytext.read(
+        NUMBERED[3]
+    )  # one suffices, since all show their pictures alike; this one also writes files
+    NotebookClient(notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": FOLDER}}).execute()
+    outputs = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
+    printed = "".join(output.text for output in outputs if output.output_type == "stream")
+    displayed = [output.data for output in outputs if output.output_type == "display_data"]
+    assert len(displayed) == len(re.findall(r"^picture: .+[.]svg$", printed, re.MULTILINE)) > 5
+    assert all("image/svg+xml" in data for data in displayed)
 
 
 @pytest.mark.parametrize("path", TUTORIALS, ids=label)
