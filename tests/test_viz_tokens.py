@@ -119,6 +119,13 @@ def test_an_alignment_has_the_source_across_and_the_target_down() -> None:
     assert (dark.argmin(axis=1) == weights.argmax(axis=1)).all()
 
 
+def test_names_that_fit_above_their_columns_stand_upright() -> None:
+    scene = heatmap(np.eye(3), list("abc"), list(">;!"))
+    names = [shape for shape in flat(scene.shapes) if isinstance(shape, Text) and shape.text in ">;!"]
+    assert [(shape.text, shape.turned, shape.anchor) for shape in names] == [(n, False, "middle") for n in ">;!"]
+    assert len({shape.y for shape in names}) == 1 and names[0].x < names[1].x < names[2].x and inside(scene)
+
+
 def test_forbidden_and_missing_cells_have_colours_of_their_own() -> None:
     pixels = colored(np.array([[0.0, 1.0, -np.inf, np.nan]]), most=1.0)
     assert len({tuple(pixel) for pixel in pixels[0]}) == 4

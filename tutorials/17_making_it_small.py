@@ -346,7 +346,7 @@ print("with multiplications:", x @ level, "  with sums:", x[level == 1].sum() - 
 # 3. Quantise the input of a layer to 8 bits too, and compute the product in whole numbers only. Which type must the sums have, so
 #    that nothing overflows? How far off is the result?
 #
-# solutions: [solutions/17_making_it_small.py](solutions/17_making_it_small.py)
+# Solutions: [solutions/17_making_it_small.py](solutions/17_making_it_small.py)
 #
 # ## Read next
 #

@@ -333,7 +333,7 @@ folder.cleanup()
 # 3. Make a plugin that learns a ring, not a disc, with an `inner` radius as one more setting. Let it pass
 #    `minigrad check`, and get more than 95 of 100 points right.
 #
-# solutions: [solutions/18_your_own.py](solutions/18_your_own.py)
+# Solutions: [solutions/18_your_own.py](solutions/18_your_own.py)
 #
 # ## Read next
 #

@@ -254,7 +254,7 @@ show(mg.viz.lines(guesses, "when a card pays (a guess)", x="numbers", y="seconds
 # 3. Write an op of your own, $\text{softsquare}(x) = x^2 / (1 + x^2)$, with its slope. Check it with `mg.check.gradcheck`, and
 #    show that value and gradient are the same on both devices.
 #
-# solutions: [solutions/19_numpy_to_cupy.py](solutions/19_numpy_to_cupy.py)
+# Solutions: [solutions/19_numpy_to_cupy.py](solutions/19_numpy_to_cupy.py)
 #
 # ## Read next
 #

@@ -82,7 +82,9 @@ def heatmap(
     left_names, top_names = [token_text(name) for name in rows], [token_text(name) for name in columns]
     size = 11.0 if min(down, across) >= SPACE else 9.0
     left = 16 + max([wide(name, size) for name in left_names], default=0)
-    top = 16 + max([wide(name, size) for name in top_names], default=0) + 20 * bool(title) + 16 * bool(note)
+    longest = max([wide(name, size) for name in top_names], default=0)
+    turned = longest > 0.8 * across  # names with room to spare stand upright above their columns
+    top = 16 + (longest if turned else size) + 20 * bool(title) + 16 * bool(note)
     most = _largest(numbers) if most is None else most
     pixels = colored(numbers, signed, most, by_row)
     hidden = np.zeros(numbers.shape, bool) if hidden is None else hidden
@@ -92,7 +94,7 @@ def heatmap(
     shapes += [Text(12, 22 + 17 * bool(title), clean(note, 110), 10, "faint")] if note else []
     if numbers.size:
         shapes += [Image(left, top, width, height, pixels), Rect(left, top, width, height, None, "line")]
-    shapes += _names(left_names, top_names, (down, across), left, top, size)
+    shapes += _names(left_names, top_names, (down, across), left, top, size, turned)
     shapes += _numbers(numbers, hidden, pixels, (down, across), left, top) if min(down, across) >= ROOM else []
     shapes += legend(left, top + height + 14, signed, most, "the largest of its row" if by_row else "")
     texts = [24 + wide(text, size) for text, size in ((clean(title, 90), 13.5), (clean(note, 110), 10))]
@@ -122,7 +124,13 @@ def colored(numbers: np.ndarray, signed: bool = False, most: float = 1.0, by_row
 
 
 def _names(
-    rows: list[str], columns: list[str], cell: tuple[float, float], left: float, top: float, size: float
+    rows: list[str],
+    columns: list[str],
+    cell: tuple[float, float],
+    left: float,
+    top: float,
+    size: float,
+    turned: bool,
 ) -> list[Any]:
     high, width = cell
     drop = size * 0.35  # from the middle of a letter to its baseline
@@ -132,6 +140,8 @@ def _names(
     ]
     across = [
         Text(left + (j + 0.5) * width + drop, top - 6, columns[j], size, turned=True)
+        if turned
+        else Text(left + (j + 0.5) * width, top - 6, columns[j], size, anchor="middle")
         for j in range(0, len(columns), math.ceil(SPACE / width))
     ]
     return down + across
