@@ -199,7 +199,8 @@ def test_padding_and_neighbours_change_nothing(norm_first):
     assert greedy_all(model, SOURCES) == [greedy_all(model, [source])[0] for source in SOURCES]
     for source, found in zip(SOURCES, search_all(model, SOURCES, beams=3)):
         (alone_found,) = search_all(model, [source], beams=3)
-        assert [one.tokens for one in found][:1] == [one.tokens for one in alone_found][:1]
+        assert [one.tokens for one in found] == [one.tokens for one in alone_found]
+        assert [one.score for one in found] == pytest.approx([one.score for one in alone_found], rel=1e-9)
 
 
 def test_every_source_token_matters():
@@ -246,6 +247,7 @@ def test_one_beam_is_greedy_and_special_tokens_are_never_said():
         found = beam_search(Translating(model, SOURCES), prompt, beams=1, length=22, end=EOS)
         plain = greedy(Translating(model, SOURCES), prompt, length=22, end=EOS)
         assert [one[0].tokens for one in found] == plain
+        assert [one[0].tokens for one in search_all(model, SOURCES, beams=1)] == said
         assert not {token for tokens in [*said, *plain] for token in tokens} & {*NEVER, EOS}
 
 
@@ -347,6 +349,32 @@ def test_a_model_that_is_always_right_has_no_exposure_bias(run, monkeypatch):
     monkeypatch.setattr(judging, "greedy_all", uncached)
     found = positions(perfect, pairs)
     assert all(row.teacher_forced == row.free_running == 1 for row in found)
+
+
+def test_sentences_longer_than_those_of_training_are_judged_in_pieces(run):
+    short = dataclasses.replace(run, config=dataclasses.replace(run.config, max_length=11))
+    longest = max(len(source.split()) for source, _ in corpus_of(short.config, None).test[:40])
+    asked = []
+
+    class Watched:
+        embedding, new_cache, eval = run.model.embedding, run.model.new_cache, run.model.eval
+
+        def __call__(self, source, target, cache=None):
+            asked.append(source.shape[1])
+            return run.model(source, target, cache=cache)
+
+    watched = dataclasses.replace(short, model=Watched())
+    for show in (judging.samples, partial(judging.evaluate, path=None)):
+        asked.clear()
+        show(watched)
+        assert max(asked) == 11 < longest
+    with pytest.raises(ArgumentError, match="nothing to judge it by"):
+        judging.encoded_pairs(short.config, run.tokenizer, [(" ".join("7" * 40), "7")])
+
+
+def test_a_sentence_as_long_as_the_longest_of_training_is_one_piece(run):
+    longest = run.config.max_length - 1  # and its end
+    assert [len(found.pieces) for found in run.translate([" ".join("7" * n) for n in (longest, longest + 1)])] == [1, 2]
 
 
 def test_scores_that_are_not_finite_are_explained(run):

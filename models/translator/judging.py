@@ -10,24 +10,34 @@ import numpy as np
 
 import minigrad as mg
 from minigrad.data import PAD, PairBatches
+from minigrad.engine.errors import ArgumentError
 from minigrad.metrics import corpus_bleu, corpus_chrf, exact_match, perplexity, sentence_bleu
 from minigrad.zoo.reading import paths_of
 
 from .choosing import source_ids
 from .corpora import Corpus, Pair, corpus_of, form_of
-from .decoding import greedy_all, search_all
+from .decoding import greedy_all
+from .translating import translate
 
 SHOWN = 5  # examples
 QUICK = 100  # sentences that are translated at each validation, of each kind
 
 
 def encoded_pairs(config: Any, tokenizer: Any, pairs: Sequence[Pair]) -> list[tuple[list[int], list[int]]]:
-    """Pairs as tokens; those that are longer than what was trained on are left out."""
+    """Pairs as tokens; those that are longer than what was trained on are left out, and it is refused to be left with none."""
     made = [
         (source_ids(config, tokenizer, source), tokenizer.encode(target, bos=True, eos=True))
         for source, target in pairs
     ]
-    return [pair for pair in made if max(map(len, pair)) <= config.max_length] or made[:1]
+    found = [pair for pair in made if max(map(len, pair)) <= config.max_length]
+    if not found:
+        raise ArgumentError(
+            "translator: there is nothing to judge it by",
+            f"a pair of at most {config.max_length} tokens on each side",
+            f"{len(made):,} that are longer",
+            "give shorter sentences, or train with a larger max_length",
+        )
+    return found
 
 
 class Forced(NamedTuple):
@@ -115,12 +125,7 @@ def _judged(loaded: Any, pairs: Sequence[Pair]) -> dict[str, Any]:
     config, tokenizer = loaded.config, loaded.tokenizer
     groups = _grouped(pairs, config.judged)
     references = list(groups.values())
-    said = [
-        tokenizer.decode(hypotheses[0].tokens).strip()
-        for hypotheses in search_all(
-            loaded.model, [source_ids(config, tokenizer, source) for source in groups], config.beams, config.alpha
-        )
-    ]
+    said = [found.text for found in translate(loaded, list(groups))]
     is_lower = form_of(config) == "lower"
     bleu = corpus_bleu(said, references, tokenize=config.bleu, lowercase=is_lower)
     chrf = corpus_chrf(said, references)
@@ -199,10 +204,8 @@ def shown_pairs(loaded: Any) -> list[Pair]:
 def samples(loaded: Any) -> str:
     """Some of the test's sentences, how they are translated greedily, and what was wanted."""
     shown = shown_pairs(loaded)
-    said = greedy_all(loaded.model, [source_ids(loaded.config, loaded.tokenizer, source) for source, _ in shown])
     lines = []
-    for (source, wanted), tokens in zip(shown, said):
-        text = loaded.tokenizer.decode(tokens).strip()
-        lines.append(f"  {source} -> {text}" + ("" if text == wanted else f" (wanted: {wanted})"))
+    for found, (source, wanted) in zip(translate(loaded, [source for source, _ in shown], beams=1), shown):
+        lines.append(f"  {source} -> {found.text}" + ("" if found.text == wanted else f" (wanted: {wanted})"))
     which = "some that it learns" if "trained" in tests_of(loaded, None) else "sentences it was not trained on"
     return "\n".join([f"translations of {which}:", *lines])

@@ -30,7 +30,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Translation:
-    """A text and its translations, best first, as (score, text); what the model did not know, and what was said about it."""
+    """A text and its translations, best first, as (score, text); the words that the model did not know."""
 
     source: str
     best: list[tuple[float, str]]
@@ -91,7 +91,7 @@ def pieces_of(loaded: Any, text: str) -> list[str]:
     A text that is too long is cut between sentences, and where one sentence is too long, between words. The phrasebook
     and its grammar have one sentence at a time, so there every sentence is a piece.
     """
-    form, limit = form_of(loaded.config), loaded.config.max_length - 1
+    form, limit = form_of(loaded.config), loaded.config.max_length
     if not isinstance(text, str) or not written(text, form, True):
         raise ArgumentError("translate: there is nothing to translate", "a sentence", repr(text)[:60])
     is_short = len(source_ids(loaded.config, loaded.tokenizer, written(text, form, True))) <= limit
