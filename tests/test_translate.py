@@ -175,6 +175,8 @@ def test_the_attention_of_a_translation_can_be_seen(here, learned, capsys):
     assert main(["translate", learned[0][0], "--attention", "a.svg", "--json"]) == 0
     shown = capsys.readouterr()
     assert json.loads(shown.out)[0]["translation"] == learned[0][1] and "wrote a.svg" in shown.err
+    assert main(["translate", f"{learned[0][0]}. {learned[1][0]}.", "--tree", "t.svg"]) == 0
+    assert "in 2 pieces, the first of which is drawn" in capsys.readouterr().err
 
 
 def test_evaluation_tells_all_scores_and_worst_examples(here, capsys):

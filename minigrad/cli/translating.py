@@ -126,7 +126,7 @@ def _show(found: Iterable[Any], options: Namespace) -> None:
             for line in _lines(one, options.nbest):
                 print(plain(line))
     for one in found:
-        for remark in _remarks(one):
+        for remark in _remarks(one, is_drawn=bool(options.attention or options.tree)):
             print(plain(f"minigrad: {remark}"), file=sys.stderr)
 
 
@@ -141,14 +141,16 @@ def _lines(one: Any, count: int | None) -> list[str]:
     return [f"{score:8.3f}  {text}" for score, text in one.best[:count]]
 
 
-def _remarks(one: Any) -> Iterator[str]:
+def _remarks(one: Any, is_drawn: bool) -> Iterator[str]:
     """What the reader of a translation should know."""
     shown = one.source if len(one.source) <= SHOWN else f"{one.source[:SHOWN]}…"
     if one.unknown:
         more = f" and {len(one.unknown) - 5} more" if len(one.unknown) > 5 else ""
         yield f"unknown to this translator: {', '.join(word[:SHOWN] for word in one.unknown[:5])}{more}"
     if len(one.pieces) > 1:
-        yield f"{shown!r} was translated in {len(one.pieces)} pieces"
+        yield f"{shown!r} was translated in {len(one.pieces)} pieces" + (
+            ", the first of which is drawn" if is_drawn else ""
+        )
 
 
 def _talk(loaded: Loaded, search: dict[str, Any], options: Namespace) -> int:
