@@ -377,6 +377,17 @@ def test_a_sentence_as_long_as_the_longest_of_training_is_one_piece(run):
     assert [len(found.pieces) for found in run.translate([" ".join("7" * n) for n in (longest, longest + 1)])] == [1, 2]
 
 
+def test_what_is_no_text_is_refused(run):
+    with pytest.raises(ArgumentError, match="this is no text\n.*a list of texts\n.*123"):
+        run.translate(123)
+
+
+def test_it_suggests_only_what_a_model_of_its_corpus_can_answer(run):
+    (asked,) = spec.inputs_for(run.config)
+    assert run.translate(asked)[0].unknown == []
+    assert spec.inputs_for(dataclasses.replace(run.config, corpus="pairs")) == []
+
+
 def test_scores_that_are_not_finite_are_explained(run):
     broken = new()
     with mg.no_grad():

@@ -152,7 +152,9 @@ class Attention:
         if layer is None and not crosses:
             raise ArgumentError("Attention: there is no cross-attention to align by", fix="name a layer")
         heads = crosses[-1] if layer is None else self.layer(layer)
-        return alignment(heads.weights.mean(axis=0), heads.columns, heads.rows, title=f"{heads.path}, mean of heads")
+        note = "down: the word fed last; across: where it looks for the next one"
+        mean = heads.weights.mean(axis=0)
+        return alignment(mean, heads.columns, heads.rows, title=f"{heads.path}, mean of heads", note=note)
 
     def next_tokens(self, temperature: float = 1.0, top: int = 10) -> Scene:
         """What may come next, where logits are known."""

@@ -63,7 +63,13 @@ def next_tokens(logits: Any, tokens: Sequence[Any], temperature: float = 1.0, to
     return Scene(max(left + BAR + 76, 330), 44 + len(names) * STEP, shapes, "next token")
 
 
-def alignment(weights: Any, source: Sequence[Any], target: Sequence[Any], title: str = "alignment") -> Scene:
+def alignment(
+    weights: Any,
+    source: Sequence[Any],
+    target: Sequence[Any],
+    title: str = "alignment",
+    note: str = "target down, source across",
+) -> Scene:
     """Which source tokens each target token looked at: weights (target, source), the source across the top.
 
     >>> alignment([[0.9, 0.1], [0.2, 0.8]], ["Danke", "sehr"], ["Thank", "you"]).title
@@ -72,4 +78,4 @@ def alignment(weights: Any, source: Sequence[Any], target: Sequence[Any], title:
     array = as_numpy(weights).astype(float)
     if array.shape != (len(target), len(source)):
         raise ShapeError("alignment: weights are (target, source)", (len(target), len(source)), array.shape)
-    return heatmap(array, target, source, title=title, note="target down, source across")
+    return heatmap(array, target, source, title=title, note=note)
