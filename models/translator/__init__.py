@@ -133,11 +133,19 @@ def predict(loaded: Any, inputs: list[str]) -> list[Any]:
     ]
 
 
+def example_inputs(config: TranslatorConfig) -> list[str]:
+    """Something that a model of the config's corpus answers; of anybody's own pairs nothing is known."""
+    known = {"phrasebook": "You are welcome", "reverse": "1 2 3", "denoise": "Ana was <mask>."}
+    return [known[config.corpus]] if config.corpus in known else []
+
+
 def translate(loaded: Any, texts: Any, **options: Any) -> list[Any]:
-    """Translations of texts, as `minigrad_models.translator.translating.translate` makes them."""
+    """Translations of a text or of several, as `minigrad_models.translator.translating.translate` makes them."""
     from .translating import translate
 
-    return translate(loaded, [texts] if isinstance(texts, str) else list(texts), **options)
+    if not isinstance(texts, str | list | tuple):
+        raise ArgumentError("translate: this is no text", "a text, or a list of texts", repr(texts)[:60])
+    return translate(loaded, [texts] if isinstance(texts, str) else texts, **options)
 
 
 def evaluate(loaded: Any, path: str | None) -> dict[str, Any]:
@@ -210,6 +218,9 @@ _MULTI30K = {
     "hidden": 256, "dropout": 0.2, "smoothing": 0.1, "batch": 1500, "lr": 0.003,
     "warmup": 1000, "epochs": 17, "keep": 5, "beams": 5, "bleu": "none",
 }  # fmt: skip
+_MULTI30K_LONG = {
+    **_MULTI30K, "norm_first": False, "dropout": 0.3, "vocab": 10_000, "warmup": 2000, "epochs": 45, "valid_every": 330, "keep": 10,
+}  # fmt: skip
 _REVERSE = {
     "corpus": "reverse", "pairs": 100_000, "vocabulary": "word", "depth": 2, "dim": 64, "heads": 4, "hidden": 256,
     "positions": "rotary", "dropout": 0.0, "smoothing": 0.0, "batch": 2048, "lr": 0.002, "weight_decay": 0.1, "epochs": 7, "beams": 1, "bleu": "none",
@@ -242,6 +253,7 @@ spec = ModelSpec(
         "reverse": _REVERSE,
         "denoise": _DENOISE,
         "multi30k": _MULTI30K,
+        "multi30k-long": _MULTI30K_LONG,
         "tatoeba": _TATOEBA,
         "small": {"pairs": 4000, "depth": 1, "dim": 64, "heads": 4, "hidden": 128, "epochs": 4},
     },
@@ -264,5 +276,5 @@ spec = ModelSpec(
     draw=draw,
     attend=attend,
     after=after,
-    example_inputs=("You are welcome",),
+    example_inputs=example_inputs,
 )
