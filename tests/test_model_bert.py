@@ -471,8 +471,32 @@ def test_a_text_that_is_too_long_is_read_around_its_first_blank(pretrained):
     (near,) = loaded.predict("Ben ran. " * 1000 + inside + " Ben ran." * 1000)
     assert len(near["<mask>"]) == 5
     assert attend(loaded, "Ana was sad. " * 100 + "<mask> cried.")["tokens"].count("<mask>") == 1
+    last = attend(loaded, "Ana was sad. " * 100 + "<mask> cried.")["tokens"]
+    assert len(last) == 128 and last[-4:] == ["<mask>", "cried", ".", "</s>"]
     (unknown,) = loaded.predict("zork <mask> blub")
     assert unknown["note"] == "unknown: zork blub" and len(unknown["<mask>"]) == 5
+
+
+def test_blanks_that_are_cut_off_are_noted_and_the_others_keep_their_numbers(pretrained):
+    loaded = zoo.load(pretrained)
+    (far,) = loaded.predict("Ana <mask>. " + "Ana was sad. " * 100 + "<mask> cried.")
+    assert "<mask> 1" in far and "<mask> 2" not in far and "1 of 2 blanks are not read" in far["note"]
+    (second,) = loaded.predict("Ana <mask>. " + "Ana was sad. " * 100 + "| She <mask>.")
+    assert "<mask> 2" in second and "<mask> 1" not in second and "1 of 2 blanks are not read" in second["note"]
+    (none,) = loaded.predict("Ana <mask>. " + "Ana was sad. " * 100 + "| She cried.")
+    assert not [name for name in none if "<mask>" in name] and "1 of 1 blanks are not read" in none["note"]
+
+
+def test_tags_stand_at_their_words_beside_a_blank(tuned):
+    (answer,) = zoo.load(tuned / "tag").predict("Ana had a <mask> kite.")
+    assert [word.split("/")[0] for word in answer["tags"].split()] == ["Ana", "had", "a", "<mask>", "kite", "."]
+
+
+def test_an_answer_is_a_part_of_the_text_as_it_was_written(tuned):
+    loaded = zoo.load(tuned / "answer")
+    for story in ("Zork", "Zork  ran,then  <mask> won.", "zork(blub)" * 100):
+        (answer,) = loaded.predict(f"Who won? | {story}")
+        assert answer["answer"] and answer["answer"] in story
 
 
 def test_each_task_answers_in_its_own_way_and_is_judged_beside_a_bag_of_words(tuned, monkeypatch):

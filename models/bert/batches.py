@@ -19,6 +19,11 @@ USUAL = (0.8, 0.1)  # the shares of chosen words that become <mask>, and that be
 BLANKS = (1.0, 0.0)
 
 
+def texts_of(given: str) -> list[str]:
+    """The texts that have `|` between them."""
+    return [text.strip() for text in given.split("|")]
+
+
 def encoded(tokenizer: Tokenizer, text: str) -> list[int]:
     """The tokens of a text, in which `<mask>` stands for itself."""
     first, *others = text.split("<mask>")

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import minigrad as mg
-from minigrad.data import MASK, SPECIALS, UNK
+from minigrad.data import EOS, MASK, SPECIALS, UNK, WordTokenizer
 from minigrad.engine.errors import ArgumentError
 
-from .batches import encoded, joined
-from .tasks import words_of
+from .batches import encoded, joined, texts_of
 
 SHOWN = 5  # words for a blank
+PIECE = re.compile(f"<mask>|{WordTokenizer.pattern.pattern}")  # what becomes one token
 
 
 class Asked(NamedTuple):
@@ -54,13 +55,13 @@ def read(loaded: Any, text: str) -> Reading:
     """The tokens of an input; words that are unknown, and what is cut since it is too long, are noted."""
     task, tokenizer = loaded.config.task, loaded.tokenizer
     least, most = ASKED[task].texts
-    texts = [part.strip() for part in text.split("|")]
+    texts = texts_of(text)
     if not least <= len(texts) <= most or not all(texts):
         raise _refused(
             task, f"bert cannot answer {text[:60]!r}", f"{len(texts)} texts" if all(texts) else "an empty text"
         )
-    words = words_of(text.replace("<mask>", " ").replace("|", " "))
-    unknown = dict.fromkeys(word for word in words if UNK in tokenizer.encode(word))
+    words = dict.fromkeys(word for part in texts for word in PIECE.findall(part))
+    unknown = [word for word in words if UNK in encoded(tokenizer, word)]
     notes = [f"unknown: {' '.join(unknown)[:200]}"] if unknown else []
     given = [[part] for part in texts] if task == "similar" else [texts]
     return Reading(texts, [_row(loaded, parts, notes) for parts in given], notes)
@@ -77,8 +78,9 @@ def _row(loaded: Any, texts: list[str], notes: list[str]) -> np.ndarray:
     whole = len(joined(first, seconds[0] if seconds else None, 2**62))
     if whole > context:
         notes.append(f"only {context} of {whole} tokens are read")
-        if not seconds and MASK in first[context // 2 :]:
-            first = first[max(first.index(MASK) - context // 2, 0) :]  # the words around the first blank say most
+        if not seconds and MASK in first:  # the words around the first blank say most
+            start = min(first.index(MASK) - context // 2, len(first) - (context - 2))
+            first = first[max(start, 0) :]
     return np.array([joined(first, seconds[0] if seconds else None, context)])
 
 
@@ -93,14 +95,19 @@ def answer(loaded: Any, text: str) -> dict[str, Any]:
 def fill(loaded: Any, reading: Reading) -> dict[str, Any]:
     """The likeliest words for each `<mask>`, with their probabilities; of two texts also whether the second follows."""
     (ids,), model = reading.rows, loaded.model
-    hidden, places = model(ids), np.flatnonzero(ids[0] == MASK)
-    if not len(places) and len(reading.texts) == 1:
+    asked, places = [text.count("<mask>") for text in reading.texts], np.flatnonzero(ids[0] == MASK)
+    if sum(asked) == 0 and len(asked) == 1:
         raise _refused("pretrain", f"bert: {reading.texts[0][:60]!r} has nothing to fill in", "none")
+    if len(places) < sum(asked):
+        reading.notes.append(f"{sum(asked) - len(places)} of {sum(asked)} blanks are not read")
+    # Of two texts the first may have lost its beginning, and with it the first blanks.
+    before = asked[0] - int((places < ids[0].tolist().index(EOS)).sum()) if len(asked) == 2 else 0
+    hidden = model(ids)
     found: dict[str, Any] = {}
-    for number, place in enumerate(places.tolist(), 1):
+    for number, place in enumerate(places.tolist(), before + 1):
         chances = model.head.words(hidden[0, place : place + 1], model.tokens.weight).softmax(axis=1).numpy()[0]
         best = [i for i in np.argsort(-chances, kind="stable").tolist() if i >= len(SPECIALS)][:SHOWN]
-        name = "<mask>" if len(places) == 1 else f"<mask> {number}"
+        name = "<mask>" if sum(asked) == 1 else f"<mask> {number}"
         found[name] = {loaded.tokenizer.token(i): round(float(chances[i]), 4) for i in best}
     if len(reading.texts) == 2:
         found["follows"] = round(model.head.follows(hidden, ids).softmax(axis=1)[0, 1].item(), 4)
@@ -119,17 +126,18 @@ def tag(loaded: Any, reading: Reading) -> dict[str, Any]:
     """Every word with its tag, as `kite/thing`; words of no kind stand alone."""
     (ids,), (plain, *_) = reading.rows, loaded.config.classes
     tags = [loaded.config.classes[i] for i in loaded.model.head(loaded.model(ids), ids).argmax(axis=2)[0].tolist()]
-    pairs = zip(words_of(reading.texts[0]), tags[1:-1])
+    pairs = zip(PIECE.findall(reading.texts[0]), tags[1:-1])
     return {"tags": " ".join(word if name == plain else f"{word}/{name}" for word, name in pairs)}
 
 
 def locate(loaded: Any, reading: Reading) -> dict[str, Any]:
-    """The words of the text that answer the question, and how probable they are."""
+    """The part of the text that answers the question, as it stands there, and how probable it is."""
     (ids,), head = reading.rows, loaded.model.head
     logits = head(loaded.model(ids), ids)
     (begin, end), chances = head.spans(logits)[0].tolist(), logits.softmax(axis=1).numpy()[0]
-    probability = round(float(chances[begin, 0] * chances[end, 1]), 4)
-    return {"answer": loaded.tokenizer.decode(ids[0, begin : end + 1]), "probability": probability}
+    pieces, start = [*PIECE.finditer(reading.texts[1])], ids[0].tolist().index(EOS) + 1
+    said = reading.texts[1][pieces[begin - start].start() : pieces[end - start].end()]
+    return {"answer": said, "probability": round(float(chances[begin, 0] * chances[end, 1]), 4)}
 
 
 def compare(loaded: Any, reading: Reading) -> dict[str, Any]:
