@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 from minigrad_models.bert import attend, judging, spec, tasks, text
 from minigrad_models.bert.batches import BLANKS, IGNORED, Labelled, MaskedPairs, encoded, joined, mask_tokens
-from minigrad_models.bert.learning import columns_of, data_of
+from minigrad_models.bert.learning import columns_of, data_of, examples_of
 from minigrad_models.bert.model import segments_of
-from minigrad_models.bert.predicting import ASKED
 
 import minigrad as mg
 from minigrad import zoo
@@ -387,6 +386,27 @@ def test_a_text_is_cut_into_paragraphs_and_sentences():
 
 
 @pytest.mark.parametrize("task", TASKS)
+def test_no_text_that_is_held_out_is_learned_from(task):
+    config = configure(spec, None if task == "pretrain" else task, {"examples": 3000})
+    learned, held, _ = examples_of(config, None)
+    assert len(learned) == 3000 and len(held) == text.JUDGED
+    known = {frozenset(example[:2]) for example in learned}
+    assert not [example for example in held if frozenset(example[:2]) in known]
+
+
+def test_a_text_that_is_there_twice_is_learned_or_held_out_and_not_both(tmp_path):
+    lines = [f"text {i}\t{'odd' if i % 2 else 'even'}" for i in range(60)] * 3
+    (tmp_path / "own.tsv").write_text("\n".join(lines), encoding="utf-8")
+    learned, held, told = examples_of(configure(spec, "classify", {}), str(tmp_path / "own.tsv"))
+    assert len(held) == 9 and len(learned) == 171 and "9 examples are held out" in told
+    assert not {example.first for example in learned} & {example.first for example in held}
+    paragraphs = [f"Text {i} begins. It ends." for i in range(60)] * 3
+    (tmp_path / "own.txt").write_text("\n\n".join(paragraphs), encoding="utf-8")
+    learned, held, _ = examples_of(configure(spec, None, {}), str(tmp_path / "own.txt"))
+    assert held and not {example.first for example in learned} & {example.first for example in held}
+
+
+@pytest.mark.parametrize("task", TASKS)
 def test_training_begins_with_exactly_the_weights_of_the_run(pretrained, task):
     loaded = zoo.load(pretrained)
     first = loaded.model.state_dict()
@@ -400,6 +420,20 @@ def test_training_begins_with_exactly_the_weights_of_the_run(pretrained, task):
     for name in taken:
         np.testing.assert_array_equal(own[name].numpy(), first[name].numpy())
     assert trainer.tokenizer == loaded.tokenizer
+
+
+def test_the_head_of_a_run_is_taken_over_for_the_same_classes_only(tuned, tmp_path):
+    first = zoo.load(tuned / "classify")
+    (tmp_path / "own.tsv").write_text("Ana was sad.\tbad\nAna was happy.\tgood\n", encoding="utf-8")
+    for data, is_same in ((None, True), (str(tmp_path / "own.tsv"), False)):
+        config = configure(spec, "classify", {"init": str(tuned / "classify"), **TUNED})
+        trainer = trainer_of(spec, config, None, data=data, progress=False, max_steps=3)
+        assert len(trainer.model.head.classes.weight) == len(first.model.head.classes.weight) == 2
+        own, other = (model.head.classes.weight.numpy() for model in (trainer.model, first.model))
+        assert np.array_equal(own, other) == is_same
+        np.testing.assert_array_equal(
+            trainer.model.head.pool.dense.weight.numpy(), first.model.head.pool.dense.weight.numpy()
+        )
 
 
 def test_a_fine_tuned_run_resumes_bit_for_bit_and_is_used_without_the_pretrained_one(tmp_path):
@@ -509,10 +543,11 @@ def test_each_task_answers_in_its_own_way_and_is_judged_beside_a_bag_of_words(tu
     }
     for task, (said, judged) in names.items():
         loaded = zoo.load(tuned / task)
-        answers = loaded.predict(*ASKED[task].instances)
+        answers = loaded.predict(*spec.inputs_for(loaded.config))
         assert all(said in answer and json.dumps(answer) for answer in answers)
-        assert spec.samples(loaded) and "minigrad predict" in spec.after(loaded, tuned / task)
+        assert spec.samples(loaded) and spec.after(loaded, tuned / task) is None
         found = loaded.evaluate()
+        assert found["judged_by"] == "texts held out" and found["texts"] <= 60
         right, by_bag = found[f"{judged}_right"], found[f"{judged}_right_by_bag"]
         assert 0 <= right <= 1 and 0 <= by_bag <= 1 and found[f"{judged}_right_margin"] == right - by_bag
     (alike,) = loaded.predict("Ana was sad. | Ana was sad.")
@@ -528,37 +563,74 @@ def test_what_is_attended_to_can_be_asked(pretrained):
     assert [weights[0].shape for weights in seen.values()] == [(1, 2, len(given["tokens"]), len(given["tokens"]))]
 
 
-def test_labels_of_ones_own_are_learned(tmp_path, monkeypatch):
+def test_labels_of_ones_own_are_learned(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(judging, "STEPS", 20)
     words = {"fine": "good", "sunny": "good", "grey": "bad", "wet": "bad"}
     lines = [f"{word} it was a {word} day\t{label}" for _ in range(30) for word, label in words.items()]
-    (tmp_path / "own.tsv").write_text("\n".join(lines), encoding="utf-8")
+    (tmp_path / "own.tsv").write_text("\n".join([*lines, "no label"]), encoding="utf-8")
     settings = {**TINY, "task": "classify", "steps": 40}
-    zoo.train("bert", tmp_path / "run", data=str(tmp_path / "own.tsv"), progress=False, **settings)
+    zoo.train("bert", tmp_path / "run", data=str(tmp_path / "own.tsv"), **settings)
+    said = capsys.readouterr().out
+    assert "121 lines: 120 kept, 0 blank, 1 bad" in said and "none is held out" in said
     loaded = zoo.load(tmp_path / "run")
     assert loaded.config.classes == ("bad", "good") and spec.samples(loaded) is None
     answers = loaded.predict("sunny it was a sunny day", "wet it was a wet day")
     assert [answer["class"] for answer in answers] == ["good", "bad"]
-    assert loaded.evaluate()["class_right"] == 1
+    found = loaded.evaluate()
+    assert found["class_right"] == 1 and found["judged_by"].startswith("what it learned from")
     (tmp_path / "other.tsv").write_text("a wet day\tbad\na fine day\tunheard\n", encoding="utf-8")
     with pytest.raises(ArgumentError, match="'unheard' was not learned(.|\n)*bad, good"):
         loaded.evaluate(str(tmp_path / "other.tsv"))
     (tmp_path / "one.tsv").write_text("a text\tgood\nanother\tgood\n", encoding="utf-8")
     with pytest.raises(ArgumentError, match="nothing to tell apart"):
         zoo.train("bert:classify", tmp_path / "second", data=str(tmp_path / "one.tsv"), progress=False)
+    (tmp_path / "bars.tsv").write_text("a | b | c\tgood\nanother\tbad\n", encoding="utf-8")
+    with pytest.raises(ArgumentError, match="is no example(.|\n)*3 texts"):
+        zoo.train("bert:classify", tmp_path / "fourth", data=str(tmp_path / "bars.tsv"), progress=False)
     with pytest.raises(ArgumentError, match="makes its own examples"):
         zoo.train("bert:tag", tmp_path / "third", data=str(tmp_path / "own.tsv"), progress=False)
 
 
+def test_two_texts_of_a_file_are_read_as_on_the_command_line(tmp_path):
+    lines = [f"{first} | {second}\t{first == second}" for first in "abc" for second in "abc"]
+    (tmp_path / "own.tsv").write_text("\n".join(lines), encoding="utf-8")
+    zoo.train("bert:classify", tmp_path / "run", data=str(tmp_path / "own.tsv"), progress=False, **TUNED, dim=8)
+    loaded = zoo.load(tmp_path / "run")
+    assert "|" not in loaded.tokenizer.tokens
+    learned = data_of(loaded.config, str(tmp_path / "own.tsv")).train.examples
+    (asked,) = attend(loaded, "b | c")["inputs"]
+    assert asked[0].tolist() in [ids for ids, _ in learned]
+
+
+def test_examples_of_which_nothing_is_left_are_counted(tmp_path):
+    short = {**TINY, "context": 8}
+    report = data_of(configure(spec, "answer", short), None).train.report
+    assert report.too_long > 0 and report.examples + report.too_long == TINY["examples"] and report.limit == 8
+    (tmp_path / "own.txt").write_text("a b. c d.", "utf-8")
+    zoo.train("bert", tmp_path / "own", data=str(tmp_path / "own.txt"), progress=False, **{**TINY, "steps": 2})
+    (tmp_path / "other.txt").write_text("Eins Zwei! Drei Vier!", "utf-8")
+    with pytest.raises(ArgumentError, match="none is left(.|\n)*words that it knows"):
+        zoo.load(tmp_path / "own").evaluate(str(tmp_path / "other.txt"))
+
+
+@pytest.mark.parametrize("wrong", [{"dim": 10}, {"dim": 12}, {"dropout": 1.0}, {"mask": 1.0}])
+def test_settings_that_cannot_work_are_refused_with_what_can(wrong):
+    with pytest.raises(ArgumentError, match="^bert: (.|\n)*fix: +give "):
+        configure(spec, None, wrong)
+
+
 def test_a_text_of_ones_own_is_pretrained_on(tmp_path, monkeypatch):
     monkeypatch.setattr(judging, "STEPS", 20)
-    (tmp_path / "own.txt").write_text("The sun shines. It is warm.\n\nThe moon rises. It is cold.\n\n" * 40, "utf-8")
+    days = [f"On day {i} the sun shines. It is warm.\n\nIn night {i} the moon rises. It is cold." for i in range(40)]
+    (tmp_path / "own.txt").write_text("\n\n".join(days), "utf-8")
     zoo.train("bert", tmp_path / "run", data=str(tmp_path / "own.txt"), progress=False, **TINY)
     loaded = zoo.load(tmp_path / "run")
     found = loaded.evaluate()
     assert found["texts"] == 4 and "last_word_right" not in found and 0 <= found["words_right"] <= 1
+    assert found["judged_by"] == "texts held out" and "--data LABELLED.tsv" in spec.after(loaded, tmp_path / "run")
     (tmp_path / "other.txt").write_text("The moon shines. It is warm. It is cold.", "utf-8")
-    assert loaded.evaluate(str(tmp_path / "other.txt"))["texts"] >= 2
+    other = loaded.evaluate(str(tmp_path / "other.txt"))
+    assert other["texts"] >= 2 and other["judged_by"] == "another file"
 
 
 @pytest.mark.parametrize("written", ["", "\n \n", "One sentence only.", "Word"])

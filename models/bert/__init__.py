@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from minigrad.engine.errors import ArgumentError
 from minigrad.zoo import Config, Data, ModelSpec, option
 
 TASKS = ("pretrain", "classify", "tag", "answer", "similar")
@@ -36,6 +37,25 @@ class BertConfig(Config):
     weight_decay: float = option(0.01, "how much weights shrink, times the learning rate")
     valid_every: int = option(500, "steps between validations")
 
+    def __post_init__(self) -> None:
+        _require(
+            self.dim % self.heads == 0,
+            f"dim={self.dim} cannot be shared by heads={self.heads}",
+            "dim a multiple of heads",
+        )
+        _require(
+            self.positions != "rotary" or self.dim // self.heads % 2 == 0,
+            f"rotary positions turn pairs, and a head has {self.dim // self.heads} numbers",
+            "dim / heads even",
+        )
+        _require(self.dropout < 1, f"dropout={self.dropout} would drop everything", "dropout less than 1")
+        _require(self.mask < 1, f"mask={self.mask} would hide everything", "mask less than 1")
+
+
+def _require(is_met: bool, problem: str, expected: str) -> None:
+    if not is_met:
+        raise ArgumentError(f"bert: {problem}", expected, fix=f"give {expected}")
+
 
 def data(config: BertConfig, path: str | None) -> Data:
     """Masked pairs of texts, or labelled examples; with `init`, in the words that the pretrained run knows."""
@@ -59,10 +79,10 @@ def optimizer(model: Any, config: BertConfig) -> Any:
     """AdamW. Only who trains asks for it, so it is here that the weights of a pretrained run are taken over."""
     from minigrad.optim import AdamW
 
-    from .learning import begin_from
+    from .pretrained import begin_from
 
     if config.init is not None:
-        begin_from(model, config.init, config.task)
+        begin_from(model, config)
     return AdamW(model.parameters(), lr=config.lr, weight_decay=config.weight_decay)
 
 
@@ -74,7 +94,7 @@ def schedule(optimizer: Any, config: BertConfig) -> Any:
 
 def example(config: BertConfig) -> Any:
     """Two pairs of texts of random words."""
-    from .learning import tiny_batch
+    from .batches import tiny_batch
 
     return tiny_batch(config)
 
@@ -107,16 +127,21 @@ def samples(loaded: Any) -> Any:
     return samples(loaded) if loaded.story["data"] is None else None
 
 
-def after(loaded: Any, folder: Any) -> str:
-    """How to ask it, and how to go on from pretraining."""
-    import shlex
-
+def example_inputs(config: BertConfig) -> tuple[str, ...]:
+    """What can be asked about the stories."""
     from .predicting import ASKED
 
-    told = f"ask it: {shlex.join(['minigrad', 'predict', str(folder), ASKED[loaded.config.task].instances[0]])}"
+    return ASKED[config.task].instances
+
+
+def after(loaded: Any, folder: Any) -> str | None:
+    """How to go on from pretraining; on somebody's own text, with labels of their own."""
+    import shlex
+
     if loaded.config.task != "pretrain":
-        return told
-    return f"{told}\nfine-tune it: {shlex.join(['minigrad', 'train', 'bert:tag', f'init={folder}'])}"
+        return None
+    own = [] if loaded.story["data"] is None else ["--data", "LABELLED.tsv"]
+    return f"fine-tune it: {shlex.join(['minigrad', 'train', 'bert:classify', f'init={folder}', *own])}"
 
 
 _TUNED = {"examples": 2000, "steps": 300, "lr": 1e-3, "warmup": 30, "valid_every": 100}
@@ -132,7 +157,7 @@ spec = ModelSpec(
     loss=loss,
     example=example,
     predict=predict,
-    example_inputs=("The <mask> was hungry.", "Ana was sad. | She <mask>."),
+    example_inputs=example_inputs,
     evaluate=evaluate,
     optimizer=optimizer,
     schedule=schedule,

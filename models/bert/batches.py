@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.data import BOS, EOS, MASK, SPECIALS, Batch, BatchReport, Padded, SequenceBatches, Tokenizer
+from minigrad.data import BOS, EOS, MASK, PAD, SPECIALS, Batch, BatchReport, Padded, SequenceBatches, Tokenizer
 
 IGNORED = -100  # the label of what is not to be guessed
 USUAL = (0.8, 0.1)  # the shares of chosen words that become <mask>, and that become any word; the rest stays
@@ -122,3 +122,17 @@ class MaskedPairs(Labelled):
 
     def _identity(self) -> dict[str, Any]:
         return {**super()._identity(), "vocab": self.vocab, "share": self.share, "blanks": self.blanks}
+
+
+def tiny_batch(config: Any) -> Any:
+    """Two pairs of texts of random words, one shorter than the other."""
+    draw = np.random.default_rng(0)
+    words = [draw.integers(len(SPECIALS), config.vocab, size).tolist() for size in (4, 3, 3, 1)]
+    ids = Padded.of([joined(words[i], words[i + 1], config.context) for i in (0, 2)]).ids  # (2, 10)
+    one = np.array([[1], [0]])
+    if config.task == "pretrain":
+        return MaskedBatch(*mask_tokens(ids, config.vocab, config.mask, draw), one[:, 0])
+    if config.task == "similar":
+        return TwoTexts(ids, ids[::-1].copy(), one)
+    labels = {"classify": one, "tag": np.where(ids == PAD, IGNORED, ids % 2), "answer": np.array([[6, 7], [5, 5]])}
+    return LabelledBatch(ids, labels[config.task])

@@ -110,17 +110,19 @@ def sizes_of(answer: str, config: Any) -> tuple[int, int]:
 def evaluate(loaded: Any, path: str | None) -> dict[str, Any]:
     """All numbers on texts held out, or on all of another file: of the model, of the bags of words, and the margins."""
     config, tokenizer, own = loaded.config, loaded.tokenizer, loaded.story["data"]
-    learned, held = examples_of(config, own)
-    judged = held or learned
+    learned, held, _ = examples_of(config, own)
+    judged, by = (held, "texts held out") if held else (learned, "what it learned from: nothing is held out")
     if path is not None and os.path.abspath(path) != own:
-        judged = [example for part in examples_of(config, path) for example in part]
+        other = examples_of(config, path)
+        judged, by = other.learned + other.held, "another file"
     large = dataclasses.replace(config, batch=TOKENS)
     taught = {
         answer: Bag(answer, config).fit(batches_of(large, tokenizer, learned))
         for answer in loaded.model.head.answers
         if math.prod(sizes_of(answer, config)) <= LARGEST
     }
-    found = {"texts": len(judged), **compared(loaded, batches_of(config, tokenizer, judged, judging=True), taught)}
+    batches = batches_of(config, tokenizer, judged, judging=True)
+    found = {"judged_by": by, "texts": len(batches.examples), **compared(loaded, batches, taught)}
     if config.task == "pretrain":
         found["perplexity"] = perplexity(found["loss_words"])
     if config.task == "pretrain" and path is None:

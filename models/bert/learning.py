@@ -1,39 +1,58 @@
-"""What is learned from: examples, their tokens and batches; and the pretrained run to begin from."""
+"""What is learned from: examples, their tokens, labels and batches."""
 
 from __future__ import annotations
 
 import dataclasses
-import os
 from typing import Any
-
-import numpy as np
 
 import minigrad as mg
 from minigrad import zoo
-from minigrad.data import EOS, PAD, SPECIALS, Padded, Tokenizer, WordTokenizer, read_pairs
-from minigrad.engine.errors import ArgumentError, MinigradError
+from minigrad.data import EOS, SPECIALS, BatchReport, Tokenizer, WordTokenizer, read_pairs
+from minigrad.engine.errors import ArgumentError
 
-from .batches import IGNORED, Labelled, LabelledBatch, MaskedBatch, MaskedPairs, TwoTexts, encoded, joined, mask_tokens
+from .batches import IGNORED, Labelled, MaskedPairs, encoded, joined, texts_of
+from .pretrained import taken_over
 from .tasks import TAGS, Example, examples
-from .text import HELD_OUT, JUDGED, LEARNED, parted, pretraining_pairs
-
-# What a model has in common with the run that it begins from.
-SHARED = ("vocab", "context", "dim", "layers", "heads", "hidden", "norm", "positions", "pool")
+from .text import HELD_OUT, JUDGED, LEARNED, Examples, own_examples, parted, pretraining_pairs, unseen
 
 
-def examples_of(config: Any, path: str | None) -> tuple[list[Example], list[Example]]:
+@dataclasses.dataclass(frozen=True)
+class Told(BatchReport):
+    """What was read, and what became of the examples; it is shown when training begins."""
+
+    read: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.read}\nbatches: {super().__str__()}"
+
+
+def examples_of(config: Any, path: str | None) -> Examples:
     """Examples to learn from, and examples held out."""
     if config.task == "pretrain":
         return pretraining_pairs(config.examples, path)
     if path is None:
-        judged = min(config.examples, JUDGED)
-        return examples(config.task, config.examples, LEARNED), examples(config.task, judged, HELD_OUT)
+        learned, judged = examples(config.task, config.examples, LEARNED), min(config.examples, JUDGED)
+        return Examples(learned, unseen(examples(config.task, 2 * judged, HELD_OUT), learned)[:judged])
     if config.task != "classify":
         raise ArgumentError(
             f"bert: task={config.task} makes its own examples", "no --data", repr(path),
             "leave out --data; of your own labels, bert:classify learns lines of text <tab> label",
         )  # fmt: skip
-    return parted([Example(text, None, label) for text, label in read_pairs(path)[0]])
+    pairs, report = read_pairs(path)
+    learned, held = parted([_labelled(text, label) for text, label in pairs], lambda example: example[:2])
+    return own_examples(learned, held, report)
+
+
+def _labelled(text: str, label: str) -> Example:
+    texts = texts_of(text)
+    if len(texts) > 2 or not all(texts):
+        raise ArgumentError(
+            f"bert: {text[:60]!r} is no example",
+            "lines `text <tab> label`, or `text | text <tab> label`",
+            f"{len(texts)} texts" if all(texts) else "an empty text",
+            "write something else than | inside of a text",
+        )
+    return Example(texts[0], texts[1] if len(texts) == 2 else None, label)
 
 
 def classes_of(task: str, found: list[Example]) -> tuple[str, ...]:
@@ -76,15 +95,25 @@ def _class(config: Any, label: str) -> int:
 def batches_of(config: Any, tokenizer: Tokenizer, found: list[Example], seed: int = 0, judging: bool = False) -> Any:
     """A sampler of examples; to judge by, always the same batches."""
     rows = [columns for example in found if (columns := columns_of(config, tokenizer, example)) is not None]
-    tokens = max(config.batch, config.context)
-    if config.task == "pretrain":
-        return MaskedPairs(rows, tokens, config.vocab, config.mask, seed, blanks=judging)
-    return Labelled(rows, tokens, seed=seed, shuffle=not judging)
+    tokens, lost, is_pretraining = max(config.batch, config.context), len(found) - len(rows), config.task == "pretrain"
+    if not rows:
+        raise ArgumentError(
+            f"bert: of {lost} examples none is left",
+            "texts with words that it knows" if is_pretraining else f"answers among the first {config.context} tokens",
+            fix="give other text" if is_pretraining else "give a larger context",
+        )
+    if is_pretraining:
+        made: Any = MaskedPairs(rows, tokens, config.vocab, config.mask, seed, blanks=judging)
+        made.report = dataclasses.replace(made.report, empty=lost)
+    else:
+        made = Labelled(rows, tokens, seed=seed, shuffle=not judging)
+        made.report = dataclasses.replace(made.report, too_long=lost, limit=config.context)
+    return made
 
 
 def data_of(config: Any, path: str | None) -> zoo.Data:
     """Batches to learn from and to be judged by, with the tokenizer and the config that belong to them."""
-    learned, held = examples_of(config, path)
+    learned, held, told = examples_of(config, path)
     texts = [text for example in learned for text in example[:2] if text]
     if config.init is not None:
         config, tokenizer = taken_over(config, texts)
@@ -94,74 +123,12 @@ def data_of(config: Any, path: str | None) -> zoo.Data:
         raise ArgumentError("bert: there are too few words to learn from", "two or more different ones", texts[0][:60])
     classes = classes_of(config.task, learned + held)
     config = dataclasses.replace(config, vocab=tokenizer.vocab_size, classes=classes)
+    train = batches_of(config, tokenizer, learned, seed=int(mg.randint(0, 2**31, (1,)).item()))
+    if told:
+        train.report = Told(**dataclasses.asdict(train.report), read=told)
     return zoo.Data(
-        batches_of(config, tokenizer, learned, seed=int(mg.randint(0, 2**31, (1,)).item())),
+        train,
         valid=batches_of(config, tokenizer, held, judging=True) if held else None,
         config=config,
         tokenizer=tokenizer,
     )
-
-
-def opened(run: str) -> Any:
-    """A trained BERT to begin from."""
-    try:
-        loaded = zoo.load(run)
-    except MinigradError as error:
-        raise ArgumentError(
-            f"bert: init={run!r} cannot be begun from: {str(error).splitlines()[0]}",
-            "the directory of a trained bert",
-            fix="pretrain one first: minigrad train bert --out runs/bert",
-        ) from error
-    if loaded.spec.name != "bert":
-        raise ArgumentError(f"bert: init={run!r} holds another model", "a trained bert", loaded.spec.name)
-    return loaded
-
-
-def taken_over(config: Any, texts: list[str]) -> tuple[Any, Tokenizer]:
-    """The config with the sizes of the pretrained run, and its tokenizer; a size that was asked for must be the same."""
-    loaded = opened(config.init)
-    defaults = {field.name: field.default for field in dataclasses.fields(config)}
-    sizes = {name: getattr(loaded.config, name) for name in SHARED}
-    for name, there in sizes.items():
-        asked = getattr(config, name)
-        if asked not in (defaults[name], there):
-            raise ArgumentError(
-                f"bert: {name}={asked} does not fit the run that it is to begin from",
-                f"{name}={there}, as in {config.init!r}",
-                asked,
-                f"leave out {name}, or pretrain a run with it",
-            )
-    unknown = loaded.tokenizer.unknown_rate(texts)
-    if unknown > 0.5:
-        raise ArgumentError(
-            f"bert: {config.init!r} was pretrained on other words than these",
-            "at least half of the words known to it",
-            f"{unknown:.0%} unknown",
-            "pretrain on text like this: minigrad train bert --data FILE; or leave out init",
-        )
-    return dataclasses.replace(config, init=os.path.abspath(config.init), **sizes), loaded.tokenizer
-
-
-def begin_from(model: Any, run: str, task: str) -> None:
-    """Copy the weights of a run; of its head only the pooling, unless it was trained for the same task."""
-    loaded, own = opened(run), model.state_dict()
-    parts = (
-        ("",) if loaded.config.task == task else ("tokens.", "segments.", "places.", "norm.", "encoder.", "head.pool.")
-    )
-    there = {name: weight for name, weight in loaded.model.state_dict().items() if name.startswith(parts)}
-    fitting = {name: weight for name, weight in there.items() if name in own and weight.shape == own[name].shape}
-    model.load_state_dict({**own, **fitting})
-
-
-def tiny_batch(config: Any) -> Any:
-    """Two pairs of texts of random words, one shorter than the other."""
-    draw = np.random.default_rng(0)
-    words = [draw.integers(len(SPECIALS), config.vocab, size).tolist() for size in (4, 3, 3, 1)]
-    ids = Padded.of([joined(words[i], words[i + 1], config.context) for i in (0, 2)]).ids  # (2, 10)
-    one = np.array([[1], [0]])
-    if config.task == "pretrain":
-        return MaskedBatch(*mask_tokens(ids, config.vocab, config.mask, draw), one[:, 0])
-    if config.task == "similar":
-        return TwoTexts(ids, ids[::-1].copy(), one)
-    labels = {"classify": one, "tag": np.where(ids == PAD, IGNORED, ids % 2), "answer": np.array([[6, 7], [5, 5]])}
-    return LabelledBatch(ids, labels[config.task])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 from minigrad.data import read_text, sentence_pairs, stories
 from minigrad.engine.errors import ArgumentError
@@ -22,13 +22,23 @@ LONGEST = 12  # sentences of a document; a longer one is several
 _END = re.compile(r"""(?:(?<=[.!?…])|(?<=[.!?…]["'”’»)]))\s+""")
 
 
-def pretraining_pairs(count: int, path: str | None) -> tuple[list[Example], list[Example]]:
+class Examples(NamedTuple):
+    """What is learned from, what is held out, which has no text of it, and what to tell about them."""
+
+    learned: list[Example]
+    held: list[Example]
+    told: str = ""
+
+
+def pretraining_pairs(count: int, path: str | None) -> Examples:
     """Pairs to learn from, with some texts that stand alone, and pairs held out: none of a short text."""
     if path is None:
         alone = fragments(list(story.sentences) for story in stories(count // ALONE, LEARNED))
-        learned, held = sentence_pairs(count - len(alone), LEARNED), sentence_pairs(min(count, JUDGED), HELD_OUT)
-        return [*map(_as_example, learned), *alone], [*map(_as_example, held)]
-    found = documents(read_text(path)[0])
+        learned = [*map(_as_example, sentence_pairs(count - len(alone), LEARNED)), *alone]
+        judged = min(count, JUDGED)
+        return Examples(learned, unseen(map(_as_example, sentence_pairs(2 * judged, HELD_OUT)), learned)[:judged])
+    text, report = read_text(path)
+    found = documents(text)
     if not any(len(document) > 1 for document in found):
         raise ArgumentError(
             "bert: there is too little text to learn from",
@@ -36,10 +46,23 @@ def pretraining_pairs(count: int, path: str | None) -> tuple[list[Example], list
             f"{sum(map(len, found))} sentences in {len(found)} paragraphs",
             "give more text; a sentence ends with . ! ? or …, a paragraph with an empty line",
         )
-    learned_documents, held_documents = parted(found)
+    learned_documents, held_documents = parted(found, tuple)
     pairs = pairs_of(learned_documents)
     alone = fragments(learned_documents * (len(pairs) // (ALONE * len(learned_documents)) + 1))
-    return pairs + alone, pairs_of(held_documents)
+    return own_examples(pairs + alone, pairs_of(held_documents), report)
+
+
+def own_examples(learned: list[Example], held: list[Example], report: Any) -> Examples:
+    """Those of somebody's file, with what was read of it and how much is held out."""
+    new = unseen(held, learned)
+    last = f"{len(new):,} examples are held out" if new else "none is held out: there are too few different texts"
+    return Examples(learned, new, f"{report}\n{last}")
+
+
+def unseen(found: Iterable[Example], learned: list[Example]) -> list[Example]:
+    """The examples whose texts are not learned from, in whichever order: short ones are easily told twice."""
+    known = {frozenset(example[:2]) for example in learned}
+    return [example for example in found if frozenset(example[:2]) not in known]
 
 
 def _as_example(pair: tuple[str, str, bool]) -> Example:
@@ -47,10 +70,11 @@ def _as_example(pair: tuple[str, str, bool]) -> Example:
     return Example(first, second, int(follows))
 
 
-def parted(found: list[Any]) -> tuple[list[Any], list[Any]]:
-    """What to learn from and what is held out of somebody's data: none of it if there is little."""
-    held = found[::HELD] if len(found) >= 2 * HELD else []
-    return [one for place, one in enumerate(found) if not held or place % HELD], held
+def parted(found: list[Any], text_of: Callable[[Any], Any]) -> tuple[list[Any], list[Any]]:
+    """What to learn from and what is held out of somebody's data, no text in both; none of it if there is little."""
+    texts = list(dict.fromkeys(map(text_of, found)))
+    held = set(texts[::HELD]) if len(texts) >= 2 * HELD else set()
+    return [one for one in found if text_of(one) not in held], [one for one in found if text_of(one) in held]
 
 
 def documents(text: str) -> list[list[str]]:
