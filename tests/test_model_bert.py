@@ -628,9 +628,12 @@ def test_a_text_of_ones_own_is_pretrained_on(tmp_path, monkeypatch):
     found = loaded.evaluate()
     assert found["texts"] == 4 and "last_word_right" not in found and 0 <= found["words_right"] <= 1
     assert found["judged_by"] == "texts held out" and "--data LABELLED.tsv" in spec.after(loaded, tmp_path / "run")
+    assert {"words_right_by_bag", "follows_right_by_bag"} <= set(found)
+    monkeypatch.setattr(judging, "LARGEST", 3 * 2 * loaded.config.vocab)
+    assert "words_right_by_bag" not in loaded.evaluate()  # too large for blanks, and for pairs just not
     (tmp_path / "other.txt").write_text("The moon shines. It is warm. It is cold.", "utf-8")
     other = loaded.evaluate(str(tmp_path / "other.txt"))
-    assert other["texts"] >= 2 and other["judged_by"] == "another file"
+    assert other["texts"] >= 2 and other["judged_by"] == "another file" and "follows_right_by_bag" in other
 
 
 @pytest.mark.parametrize("written", ["", "\n \n", "One sentence only.", "Word"])
