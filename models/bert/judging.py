@@ -1,7 +1,7 @@
 """How good a model is on texts that it has never seen, beside bags of words that learned from the same.
 
 A bag of words says which words there are, but not in which order. The baseline is logistic regression on that, trained
-by minigrad until it gets no better.
+by minigrad on the same examples, with a rate that falls to nothing.
 """
 
 from __future__ import annotations
