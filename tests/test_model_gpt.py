@@ -342,6 +342,24 @@ def test_a_text_that_is_empty_or_shorter_than_a_block_is_refused(tmp_path, text,
         trained(tmp_path, str(path))
 
 
+@pytest.mark.parametrize(("text", "fix"), [("ab", "give more text"), ("abcdefgh", "give more text, or context=3")])
+def test_only_a_context_that_would_do_is_advised_for_a_short_text(tmp_path, text, fix):
+    path = tmp_path / "short.txt"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(DataError) as error:
+        trained(tmp_path, str(path))
+    assert str(error.value).endswith(fix)
+
+
+def test_lines_that_are_no_text_are_left_out_and_told_of(tmp_path):
+    path = tmp_path / "mixed.txt"
+    path.write_bytes(b"the cat sat\ncaf\xe9 ol\xe9\n" + b"on the mat\n" * 9)
+    with pytest.warns(UserWarning, match=r"left out of .*mixed\.txt(.|\n)*line 2"):
+        loaded = trained(tmp_path, str(path))
+    with pytest.warns(UserWarning, match="left out"):
+        loaded.evaluate()
+
+
 def test_a_text_of_which_nothing_can_be_held_out_is_learned_all_the_same(tmp_path):
     path = tmp_path / "short.txt"
     path.write_text("abcdefghij", encoding="utf-8")

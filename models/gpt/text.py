@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -35,8 +36,13 @@ SHOWN = 200  # tokens of a sample at a validation
 
 
 def text_of(config: Any, path: str | None) -> str:
-    """The text of a file, or of the stories."""
-    return story_text(config.characters) if path is None else read_text(path)[0]
+    """The text of a file, or of the stories; lines of a file that cannot be read are told of."""
+    if path is None:
+        return story_text(config.characters)
+    text, report = read_text(path)
+    if report.bad:
+        warnings.warn(f"some lines were left out of {report}", stacklevel=2)
+    return text
 
 
 def tokenizer_for(config: Any, text: str) -> Tokenizer:
@@ -56,11 +62,12 @@ def text_data(config: Any, path: str | None) -> Data:
     tokenizer = tokenizer_for(config, split.train)
     learned = tokenizer.encode(split.train)
     if len(learned) <= config.context:
+        shorter = f", or context={len(learned) // 2}" if len(learned) > 1 else ""
         raise DataError(
             f"gpt: the text is too short to learn from: {len(learned)} tokens in its first nine tenths",
             f"more than context={config.context}",
             f"{len(split.train) + len(split.valid)} characters in all",
-            f"give more text, or context={max(len(learned) // 2, 1)}",
+            f"give more text{shorter}",
         )
     seed = int(mg.randint(0, 2**31, (1,)).item())
     config = dataclasses.replace(config, vocab=tokenizer.vocab_size)
