@@ -472,9 +472,10 @@ def test_what_to_do_is_learned_from_examples_in_the_prompt(tmp_path, monkeypatch
     assert found["right_after_2"] >= 0.95
     answers = loaded.predict("abc>aaa;fed>fff;hag>", "abc>ABC;fed>FED;hag>")
     assert [answer["answer"] for answer in answers] == ["hhh", "HAG"]
-    for wrong in ("", "abc", "abc>xyz;hag>"):
-        with pytest.raises(ArgumentError, match="asks nothing"):
+    for wrong in ("", "abc", "abc>xyz;hag>", 5 * "abc>aaa;" + "hag>"):
+        with pytest.raises(ArgumentError, match="up to 4 examples and a question"):
             loaded.predict(wrong)
+    assert loaded.predict(4 * "abc>aaa;" + "hag>")[0]["answer"] == "hhh"
 
 
 def test_dropout_is_only_for_training():

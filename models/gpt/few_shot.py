@@ -110,11 +110,12 @@ def evaluate_few_shot(loaded: Any, path: str | None) -> dict[str, Any]:
 
 
 def checked(text: str) -> str:
-    """A prompt that ends in a question."""
-    if not text.endswith(">") or set(text) - set(LETTERS + LETTERS.upper() + ">;"):
+    """A prompt that ends in a question, no longer than any that was learned from."""
+    is_known = not set(text) - set(LETTERS + LETTERS.upper() + ">;")
+    if not is_known or not text.endswith(">") or len(text) > CONTEXT - SIZE:
         raise ArgumentError(
-            f"gpt: {text!r} asks nothing",
-            f"examples and a question, in letters from {LETTERS[0]} to {LETTERS[-1]}",
+            f"gpt: {text!r} asks nothing that this model could answer",
+            f"up to {SHOTS - 1} examples and a question, in letters from {LETTERS[0]} to {LETTERS[-1]}",
             repr(text),
             f"for instance {PROMPT!r}",
         )
