@@ -1,4 +1,4 @@
-"""minigrad: an autograd framework to read in an afternoon. `import minigrad as mg`, then as with NumPy and PyTorch."""
+"""minigrad: autograd with an engine to read in an afternoon. `import minigrad as mg`, as with NumPy and PyTorch."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
