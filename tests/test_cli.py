@@ -69,7 +69,7 @@ def test_help_of_every_command_has_an_example_that_can_be_called_so(name, capsys
         (["train", "xor", "hiden=3"], "xor has no setting 'hiden': did you mean 'hidden'?"),
         (["train", "xor", "hidden=many"], "hidden cannot be 'many': expected a whole number"),
         (["train", "xor", "activation=tan"], "activation cannot be 'tan': did you mean 'tanh'?"),
-        (["train", "xor", "fast"], "'fast' is not a setting: for instance lr=0.01"),
+        (["train", "xor", "fast"], "'fast' is not a setting: write key=value, as in lr=0.01"),
         (["train", "xor", "seed=3"], "seed is no setting of the model but an option: --seed 3"),
         (["train", "xor", "--max-steps", "0"], "expected a whole number from 1 up, got '0'"),
         (["train", "xor", "--device", "gpu"], "unknown device 'gpu': use 'cuda'"),

@@ -52,7 +52,7 @@ def _check(options: Namespace) -> int:
         if not options.json:
             word = {True: "ok", False: "FAILED", None: "n/a"}[verdict.ok]
             print(
-                plain(f"{word:6}  {verdict.name:21}  {verdict.seconds:4.1f} s  {verdict.detail}".rstrip()), flush=True
+                plain(f"{word:6}  {verdict.name:23}  {verdict.seconds:4.1f} s  {verdict.detail}".rstrip()), flush=True
             )
     failed = [verdict.name for verdict in verdicts if verdict.ok is False]
     if options.json:

@@ -246,7 +246,7 @@ def _delimiter(sample: list[str], name: str) -> tuple[str, int]:
         f"read_pairs: no columns were found in {name}",
         "a tab between the two sentences of each line, or commas or semicolons as in CSV",
         repr(sample[0][:80]) if sample else "an empty file",
-        "put a tab between them; or give two files: read_pairs('text.en', 'text.es')",
+        "put a tab between them; or give two files whose lines belong together",
     )
 
 

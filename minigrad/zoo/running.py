@@ -402,8 +402,9 @@ def _checked_story(state: Any, out: str | os.PathLike[str]) -> dict[str, Any]:
     story |= {name: training[name] for name in ("max_steps",) if name in training}
     if not is_story(story):
         raise RunError(
-            f"{os.fspath(out)!r} was not trained by `minigrad train`",
-            fix="load it with minigrad.train.load_model, or train a model of the zoo",
+            f"{os.fspath(out)!r} is no run of `minigrad train`",
+            "the directory that it trained into",
+            fix="of an exported folder, give the run it came from; of a Trainer of your own, use it in Python",
         )
     return story
 

@@ -22,7 +22,7 @@ def parse_overrides(words: Iterable[str]) -> dict[str, str]:
     for word in words:
         key, equals, value = word.partition("=")
         if not equals or not key:
-            raise ArgumentError(f"{word!r} is not a setting", "key=value", repr(word), "for instance lr=0.01")
+            raise ArgumentError(f"{word!r} is not a setting", "key=value", repr(word), "write key=value, as in lr=0.01")
         if key.strip() in found:
             raise ArgumentError(f"{key.strip()} is set twice", "each setting once", repr(word))
         found[key.strip()] = value
