@@ -1,5 +1,6 @@
 """The command line as a user meets it: how it is called, and what it says to a wrong call."""
 
+import os
 import re
 import shlex
 import subprocess
@@ -80,6 +81,7 @@ def test_help_of_every_command_has_an_example_that_can_be_called_so(name, capsys
         (["new", "My-Model"], "'My-Model' cannot be the name of a plugin: for instance my_model"),
         (["new", "numpy"], "another Python package: for instance my_numpy"),
         (["plot", "runs/x", "-o", "curves.gif"], "end its name in .svg, .png or .pdf"),
+        (["graph", os.path.join("rusn", "xor")], "does not exist: give the directory of a run, or a model"),
         (["predict", "runs/x"], "required: INPUT"),
         (["export", "runs/x"], "-o"),
     ],

@@ -90,7 +90,9 @@ def find_checkpoint(path: str | os.PathLike[str], which: str = "latest") -> Path
         target = next(reversed(checkpoints_of(folder)), None)
     if target is None and not os.path.exists(folder):
         raise CheckpointError(
-            f"{os.fspath(path)!r} does not exist", "a checkpoint file, or the directory of a run", fix="check the path"
+            f"{os.fspath(path)!r} does not exist",
+            "a checkpoint file, or the directory of a run",
+            fix="check the path, or train a model first",
         )
     if target is None:
         raise CheckpointError(
