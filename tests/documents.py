@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 from functools import cache
+from inspect import cleandoc
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *[page for folder in FOLDERS for page in (RO
 LANGUAGES = {"python", "text", "ini", "cuda", "sh", "shell", "bat"}
 ALONE = {"mypy", "ruff"}  # programs that may be called by one word; of any other, one word is a name
 PROGRAMS = {"git", "jupytext", "minigrad", "mpiexec", "pip", "pytest", "python", "python3", *ALONE}
+FENCED = re.compile(r"^( *)```.*?^\1```", re.MULTILINE | re.DOTALL)
 
 
 class Unknown(Exception):
@@ -37,6 +39,8 @@ def pieces(text: str) -> Iterator[Piece]:
     for number, line in lines:
         fence = re.fullmatch(r"( *)```(.*)", line)
         if fence is None:
+            if re.match(r"[\s>*-]*(```|~~~)", line):
+                raise Unknown(f"line {number}: a block begins with ``` and its language, alone on a line")
             gap.append(line)
             continue
         prose = "\n".join(gap)
@@ -46,6 +50,8 @@ def pieces(text: str) -> Iterator[Piece]:
             if inside.strip() == "```":
                 break
             body.append(inside.removeprefix(fence[1]))
+        else:
+            raise Unknown(f"line {number}: the block has no end")
         if fence[2] not in LANGUAGES:
             raise Unknown(f"line {number}: nothing here can try a block of {fence[2]!r}")
         if fence[2] in ("sh", "shell"):
@@ -57,8 +63,8 @@ def pieces(text: str) -> Iterator[Piece]:
 
 
 def _commands_of(prose: str, first: int) -> Iterator[Piece]:
-    """Commands in backticks, and on indented lines."""
-    for found in re.finditer(r"^ {4,}(\S.*)$|`([^`]+)`", prose, re.MULTILINE):
+    """Commands in backticks, on indented lines, and of Python on any line of their own."""
+    for found in re.finditer(r"^(?: {4,}|(?=python3? -m ))(\S.*)$|`([^`]+)`", prose, re.MULTILINE):
         text = " ".join((found[1] or found[2]).split())
         if is_command(text):
             yield Piece("command", text, first + prose.count("\n", 0, found.start()))
@@ -69,6 +75,20 @@ def is_command(text: str) -> bool:
     words = [word for word in text.split() if not re.match(r"[A-Z_]+=", word)]
     program = words[0].removeprefix(".venv/bin/") if words else ""
     return program in ALONE or (program in PROGRAMS and len(words) > 1)
+
+
+def unfenced(text: str) -> list[str]:
+    """The indented blocks of a page that are Python, which is run only if it stands in a fence."""
+    blocks = re.findall(r"(?<=\n\n)(?:(?: {4}|\t).*\n?)+", FENCED.sub("", text))
+    return [block for block in blocks if _is_python(block)]
+
+
+def _is_python(block: str) -> bool:
+    try:
+        ast.parse(cleandoc(f"\n{block}"))
+    except SyntaxError:
+        return False
+    return True
 
 
 @cache
@@ -93,15 +113,16 @@ def _named(node: ast.AST, name: str) -> Iterator[tuple[str, ast.Module | ast.Cla
 
 def links(text: str) -> list[str]:
     """What the links and pictures of a page lead to, as far as it is no other site."""
-    prose = re.sub(r"^( *)```.*?^\1```|`[^`\n]*`", "", text, flags=re.MULTILINE | re.DOTALL)
-    found = re.findall(r"\]\(([^)\s]+)\)|<(?:a|img)\s[^>]*(?:href|src)=\"([^\"]+)\"", prose)
-    return [one or other for one, other in found if not re.match(r"[a-z]+:", one or other)]
+    prose = re.sub(r"`[^`\n]*`", "", FENCED.sub("", text))
+    found = re.findall(
+        r"""\]\(([^)\s]+)|^\[[^\]]+\]:\s*(\S+)|<[^>]*\s(?:href|src|srcset)=["']([^"']+)""", prose, re.MULTILINE
+    )
+    return [link for link in map("".join, found) if not re.match(r"[a-z]+:", link)]
 
 
 def anchors(text: str) -> set[str]:
     """The names that GitHub gives to the titles of a page."""
-    prose = re.sub(r"^( *)```.*?^\1```", "", text, flags=re.MULTILINE | re.DOTALL)
-    titles = re.findall(r"^#+ +(.*)$", prose, re.MULTILINE)
+    titles = re.findall(r"^#+ +(.*)$", FENCED.sub("", text), re.MULTILINE)
     plain = [re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title).lower() for title in titles]
     return {re.sub(r"[^\w\- ]", "", title).strip().replace(" ", "-") for title in plain}
 

@@ -66,7 +66,7 @@ class Page:
             if program not in SHORT:
                 raise Unknown("no short form of it is known")
             for short in SHORT[program](self, rest):
-                if short not in (step.words for step in self.steps):
+                if (short, settings) not in ((step.words, step.settings) for step in self.steps):
                     self.steps.append(Step(piece, short, settings))
         except Unknown as problem:
             raise Unknown(f"line {piece.line}: {text}: {problem}") from None
@@ -80,6 +80,8 @@ def minigrad(page: Page, words: list[str]) -> Short:
     verb, *rest = words
     if verb not in COMMANDS:
         raise Unknown(f"there is no verb {verb!r}")
+    if page.optional:
+        raise Unknown(f"{page.optional[0]} in brackets is not tried")
     run = f"runs/{page.model or RUNS.get(verb, 'xor')}"
     rest = [run if word == "RUN" else PLACEHOLDERS.get(word, word) for word in rest]
     if [verb, *rest] in BY_THEIR_OWN_TESTS or not rest and verb not in ("doctor", "list"):

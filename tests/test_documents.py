@@ -17,7 +17,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from documents import PAGES, ROOT, Piece, Unknown, broken_links, docstrings, is_command, pieces
+from documents import PAGES, ROOT, Piece, Unknown, broken_links, docstrings, is_command, pieces, unfenced
 from short_forms import Page
 
 import minigrad
@@ -136,6 +136,10 @@ def test_every_command_of_a_docstring_works(tmp_path):
     found = [piece for _, _, text in docstrings() for piece in pieces(text)]
     assert len({piece.text for piece in found}) > 30
     follow(found, tmp_path)
+
+
+def test_no_page_has_python_outside_of_fences():
+    assert {label(page): found for page in PAGES if (found := unfenced(page.read_text(encoding="utf-8")))} == {}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=label)
@@ -341,6 +345,11 @@ def test_blocks_of_docstrings_run(tmp_path):
         ("`mpiexec -n 2 python other.py`", "only mpiexec -n N python train.py is known"),
         ("```sh\nrm -r runs\n```", "no short form of it is known"),
         ("```c\nint x;\n```", "nothing here can try a block of 'c'"),
+        ("> ```python\n> print(1)\n> ```", "a block begins with ```"),
+        ("~~~python\nprint(1)\n~~~", "a block begins with ```"),
+        ("```text\n1\n\n`minigrad fly`", "the block has no end"),
+        ("python -m docs.reference --fast", "it is called otherwise"),
+        ("`minigrad train xor [--fast]`", "--fast in brackets is not tried"),
     ],
 )
 def test_what_does_not_work_is_told(page, told, tmp_path):
@@ -367,6 +376,19 @@ def test_what_is_quoted_must_be_printed(gap, quoted, is_right):
     assert (misquoted([block, Piece("text", quoted, 2, gap)], {block: "1\n2\n3\n"}) == []) is is_right
 
 
+@pytest.mark.parametrize(
+    ("page", "count"),
+    [
+        ("Text:\n\n    import minigrad as mg\n    print(mg.nothing)\n", 1),
+        ("Text:\n\n\tprint(1)\n\nMore.\n\n    x = 1\n", 2),
+        ("Text:\n\n    minigrad train xor\n\n    loss 0.5 after 3 steps\n", 0),
+        ("1. Text.\n\n   ```python\n   if True:\n\n       x = 1\n   ```\n", 0),
+    ],
+)
+def test_python_outside_of_fences_is_found(page, count):
+    assert len(unfenced(page)) == count
+
+
 def test_links_that_lead_nowhere_are_told(tmp_path):
     (tmp_path / "other.md").write_text("# A title: with `code`\n\n```sh\n# no title\n```\n")
     page = tmp_path / "page.md"
@@ -375,5 +397,9 @@ def test_links_that_lead_nowhere_are_told(tmp_path):
     )
     page.write_text(f"## Here\n{right}\n")
     assert broken_links(page) == []
-    page.write_text(f"{right} [g](nowhere.md) [h](other.md#no-title) ![i](j.svg)\n")
-    assert broken_links(page) == ["#here", "nowhere.md", "other.md#no-title", "j.svg"]
+    wrong = (
+        "[g](nowhere.md) [h](other.md#no-title) ![i](j.svg) [k](l.md 'of a name') <img alt='' src='m.png'>\n[n]: o.md"
+    )
+    page.write_text(f"{right} {wrong}\n")
+    expected = ["#here", "nowhere.md", "other.md#no-title", "j.svg", "l.md", "m.png", "o.md"]
+    assert broken_links(page) == expected
