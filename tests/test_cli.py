@@ -5,6 +5,8 @@ import re
 import shlex
 import subprocess
 import sys
+import warnings
+from dataclasses import replace
 
 import pytest
 
@@ -141,3 +143,13 @@ def test_listing_models_loads_nothing_heavy():
         "pandas",
     }
     assert loaded & heavy == set()
+
+
+def test_a_warning_is_one_line_without_a_place_in_a_file(monkeypatch, capsys):
+    def run(options):
+        warnings.warn("two lines were left out", stacklevel=1)
+        return 0
+
+    monkeypatch.setitem(COMMANDS, "list", replace(COMMANDS["list"], run=run))
+    assert main(["list"]) == 0
+    assert capsys.readouterr() == ("", "minigrad: warning: two lines were left out\n")

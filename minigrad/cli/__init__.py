@@ -9,7 +9,9 @@ import argparse
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Sequence
+from typing import Any
 
 from .. import __version__
 from ..engine.errors import nearest
@@ -63,7 +65,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = argparse.Namespace()
     try:
         options = _parsed(given)
-        code: int = options.run(options)
+        with warnings.catch_warnings():
+            warnings.showwarning = _warn
+            code: int = options.run(options)
         sys.stdout.flush()
         return code
     except Usage as error:
@@ -78,6 +82,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if getattr(options, "debug", False) or os.environ.get("MINIGRAD_DEBUG", "") not in ("", "0"):
             traceback.print_exc()
         return _complain(explained(error, getattr(options, "trained", None)), 1)
+
+
+def _warn(message: Warning | str, *place: Any, **more: Any) -> None:
+    """A warning in the form of all other messages: who types a command does not ask for its line in a file."""
+    print(plain(f"minigrad: warning: {message}"), file=sys.stderr, flush=True)
 
 
 def _complain(text: str, code: int) -> int:

@@ -181,7 +181,8 @@ def _lines(path: Path, encoding: str, member: str | None, max_bytes: int) -> tup
     lines = [_decoded(line, encoding) for line in content.split(b"\n")]
     if not any(lines) and None in lines:
         raise DataError(
-            f"read: no line of {name} is valid {encoding}", fix="name its encoding, for instance encoding='latin-1'"
+            f"read: no line of {name} is valid {encoding}",
+            fix="save it as UTF-8, or name its encoding in Python: encoding='latin-1'",
         )
     return lines, name
 

@@ -107,7 +107,7 @@ class Stepper:
         return NonFiniteError(
             f"step {number}: the loss or its gradient is not finite; the weights were not changed",
             got=where,
-            fix="lower the learning rate, set clip_norm, or look at this batch",
+            fix="lower the learning rate, clip gradients, or look at this batch",
         )
 
 
