@@ -381,3 +381,23 @@ def test_a_backward_that_needs_an_overwritten_output_names_it():
         y *= 2
     with pytest.raises(mg.MinigradError, match="softmax: its backward needs 'out', which was overwritten"):
         y.sum().backward()
+
+
+@pytest.mark.parametrize("name", IMPLEMENTATIONS)
+@pytest.mark.parametrize(
+    ("fused", "inputs", "attributes"),
+    [
+        (kernels.linear, [normal(3, 4), normal(5, 4), normal(1)], {}),
+        (kernels.linear_gelu, [normal(3, 4), normal(5, 4), normal(1)], {"approximate": "none"}),
+        (kernels.layer_norm, [normal(3, 4), normal(1), normal(1)], {"eps": 1e-5}),
+        (kernels.rms_norm, [normal(3, 4), normal(1)], {"eps": 1e-5}),
+    ],
+    ids=["linear", "linear_gelu", "layer_norm", "rms_norm"],
+)
+def test_a_parameter_that_is_to_be_broadcast_is_left_to_the_definition(fused, inputs, attributes, name):
+    """The loops of kernels would read beyond its end."""
+    given = [mg.tensor(x.astype("float32")) for x in inputs]
+    with use("definitions"):
+        expected = fused(*given, **attributes).numpy()
+    with use(name):
+        np.testing.assert_allclose(fused(*given, **attributes).numpy(), expected, rtol=1e-5, atol=1e-6)

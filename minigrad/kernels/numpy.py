@@ -64,7 +64,8 @@ def linear_backward(g, kept, needs, x, weight, bias):
 def accepts_linear(x, weight, bias):
     dtype = x.dtype
     alike = dtype.char in "fd" and weight.dtype == dtype and (bias is None or bias.dtype == dtype)
-    return alike and weight.ndim == 2 and x.size > 0 and weight.size > 0
+    fits = weight.ndim == 2 and (bias is None or bias.shape == weight.shape[:1])  # no loop broadcasts a bias
+    return alike and fits and x.size > 0 and weight.size > 0
 
 
 register(d.linear, linear_forward, linear_backward, accepts_linear)

@@ -11,7 +11,9 @@ from .numpy import are_floating, blocks, register, rows_of
 
 
 def accepts_rows(x, *parameters, **attributes):
-    return x.ndim > 0 and x.size > 0 and are_floating(x, *parameters)
+    """Rows that are not empty, and parameters as long as they are: no loop broadcasts them."""
+    fits = all(parameter is None or parameter.shape == x.shape[-1:] for parameter in parameters)
+    return x.ndim > 0 and x.size > 0 and fits and are_floating(x, *parameters)
 
 
 @np.errstate(all="ignore")
