@@ -198,7 +198,7 @@ def cross_entropy_backward(g, kept, needs, logits, labels, *, ignore_index, smoo
 
 
 def accepts_cross_entropy(logits, labels, **attributes):
-    return logits.ndim == 2 and accepts_rows(logits)
+    return logits.ndim == 2 and labels.shape == logits.shape[:1] and accepts_rows(logits)
 
 
 register(d.cross_entropy, cross_entropy_forward, cross_entropy_backward, accepts_cross_entropy)
