@@ -34,6 +34,7 @@ INPUTS = {
     "pairs.tsv": "".join(f"{source}\t{target}\n" for source, target in PAIRS),
     "text.en": "".join(f"{source}\n" for source, _ in PAIRS),
     "text.de": "".join(f"{target}\n" for _, target in PAIRS),
+    "labelled.tsv": "".join(f"{source}\tEnglish\n{target}\tSpanish\n" for source, target in PAIRS),
     "five.txt": "#####\n#....\n####.\n....#\n####.\n",
     "train.py": """
 import minigrad as mg
