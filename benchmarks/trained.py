@@ -12,13 +12,13 @@
 | multi30k-long | the same, twice as long | multi30k/*.en, *.de |
 | tatoeba | English to Spanish, split by unique source, all translations of a source as references | tatoeba/spa-eng.zip |
 
-Data that does not come with minigrad is read below $MINIGRAD_DATA. Times are those of training, with its validations.
+Data that does not come with minigrad is read below $MINIGRAD_DATA, or downloaded where its source offers that.
+Times are those of training, with its validations.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import time
@@ -29,7 +29,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minigrad import zoo
+from minigrad import MinigradError, zoo
+from minigrad.data import fetch
 from minigrad.saving import write_atomically
 from minigrad.train import average_checkpoints, find_checkpoint, read_checkpoint
 from minigrad.train.run import checkpoints_of, holds_a_run
@@ -110,7 +111,7 @@ def demo(options: Any) -> tuple[str, dict[str, Any]]:
 
 def shakespeare(options: Any) -> tuple[str, dict[str, Any]]:
     """The loss over the whole validation split, three seeds, and the time beside PyTorch's."""
-    text = str(Path(os.environ.get("MINIGRAD_DATA", ".")) / "tinyshakespeare.txt")
+    text = str(fetch("tinyshakespeare.txt"))
     rows, ours, theirs = [], [], []
     for seed in (0,) if options.quick else (0, 1, 2):
         loaded, steps, seconds = trained(SHAKESPEARE, options, seed, text)
@@ -234,7 +235,10 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "trained", help="where runs are kept")
     options = parser.parse_args()
     title, task = TASKS[options.task]
-    text, result = task(options)
+    try:
+        text, result = task(options)
+    except MinigradError as error:  # as of data that is not there
+        sys.exit(str(error))
     detail = {"benchmark": "trained", "task": options.task, "quick": options.quick, "machine": machine()}
     conclude(options, title, text, {**result, "detail": detail})
     return 0
