@@ -3,10 +3,13 @@
 import importlib.util
 import signal
 from collections.abc import Iterator
+from functools import cache
 
 import fake_device  # noqa: F401  (it makes the devices "fake" and "fake:1" known)
 import pytest
 from browser import browser, open_page  # noqa: F401  (fixtures for every test)
+
+from minigrad.engine.errors import MissingExtraError
 
 # A script that runs `pytest &` makes it deaf to Ctrl-C, and so would be all processes that the tests start to interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -36,8 +39,22 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("torch") and importlib.util.find_spec("torch") is None:
         pytest.skip("PyTorch is not installed: pip install torch==2.13.0")
+    if item.get_closest_marker("graphviz") and (problem := _graphviz_problem()):
+        pytest.skip(problem)
     if item.get_closest_marker("gpu") and not _gpu_is_available():
         pytest.skip("needs a CUDA card and CuPy: pip install 'minigrad[cuda12]'")
+
+
+@cache
+def _graphviz_problem() -> str:
+    """Why no graph can be laid out, if so; the wheel of pygraphviz needs a library that the barest systems lack."""
+    from minigrad.viz.layout import lay_out
+
+    try:
+        lay_out("digraph { a }")
+    except MissingExtraError as error:
+        return str(error)
+    return ""
 
 
 def _gpu_is_available() -> bool:

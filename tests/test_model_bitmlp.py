@@ -17,6 +17,7 @@ import minigrad as mg
 from minigrad import zoo
 from minigrad.engine.errors import ArgumentError, CheckpointError
 from minigrad.nn import functional as F
+from minigrad.zoo.running import trainer_of
 
 ROUNDED = ("binary", "ternary")
 SHORT = {"steps": 250, "images": 4000, "held_out": 600, "hidden": (128,), "valid_every": 125}
@@ -87,7 +88,7 @@ def runs(request, tmp_path_factory):
     folder, seed = tmp_path_factory.mktemp("bits"), request.param
     for kind in BitMLP.KINDS:
         config = zoo.configure(bitmlp.spec, None, {**SHORT, "kind": kind, "images_seed": seed})
-        zoo.running.trainer_of(bitmlp.spec, config, folder / kind, seed=seed, progress=False).train()
+        trainer_of(bitmlp.spec, config, folder / kind, seed=seed, progress=False).train()
     return {kind: zoo.load(folder / kind) for kind in BitMLP.KINDS}
 
 

@@ -31,6 +31,7 @@ def displayed(monkeypatch) -> list:
 
 
 @pytest.mark.parametrize(("name", "file"), [("square", "square.svg"), ("page.html", "page.html")])
+@pytest.mark.graphviz
 def test_a_notebook_displays_a_picture_and_has_the_file_that_the_prose_speaks_of(
     showing, displayed, name, file, capsys
 ):

@@ -332,6 +332,7 @@ def test_an_input_that_nobody_kept_is_unknown_and_nothing_is_computed_from_it():
     assert the(graph, op="where").value.tolist() == [1, 5] and "mg.debug()" not in str(graph)
 
 
+@pytest.mark.graphviz
 def test_after_backward_freed_the_graph_no_gradient_is_shown_rather_than_what_was_added_up():
     x = leaf([1.0, 2.0])
     for _ in range(2):
@@ -412,6 +413,7 @@ def test_numbers_of_every_kind_are_shown_shortly():
     "values",
     [np.nan, np.zeros((0, 3)), [np.nan, np.inf, -np.inf, 1, 2], np.full((30, 40), np.nan), np.zeros((2, 0, 3))],
 )
+@pytest.mark.graphviz
 def test_odd_values_are_drawn_in_every_format(values, tmp_path):
     graph = mg.viz.graph((leaf(values) * 2).sum())
     for suffix in (".svg", ".png", ".dot", ".json", ".html", ".txt"):
@@ -476,6 +478,7 @@ def test_numbers_in_an_op_are_written_with_its_sign():
     assert "b = 2" not in graph.dot() + graph.text()
 
 
+@pytest.mark.graphviz
 def test_boxes_of_the_same_name_have_numbers_in_pictures_as_in_the_text():
     graph = mg.viz.graph(lambda x: (x * 2) * (x * 3), leaf(1.0))
     assert [b.label for b in boxes(graph, op="multiply")] == ["multiply", "multiply 2", "multiply 3"]

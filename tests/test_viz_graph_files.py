@@ -65,6 +65,7 @@ def chain(length):
     return x, y
 
 
+@pytest.mark.graphviz
 def test_ten_thousand_ops_are_written_in_every_format(tmp_path):
     x, y = chain(10_000)
     graph = mg.viz.graph(y.sum(), name="long")
@@ -77,6 +78,7 @@ def test_ten_thousand_ops_are_written_in_every_format(tmp_path):
     assert graph.text().count("\n") > 10_000
 
 
+@pytest.mark.graphviz
 def test_a_picture_keeps_within_its_budget_and_says_so():
     class Wide(mg.nn.Module):
         def __init__(self):
@@ -90,6 +92,7 @@ def test_a_picture_keeps_within_its_budget_and_says_so():
     assert graph.view.note in graph.scene.svg()
 
 
+@pytest.mark.graphviz
 def test_modules_nested_deeply_are_drawn_without_recursion(tmp_path):
     class Nested(mg.nn.Module):
         def __init__(self, depth):
@@ -107,8 +110,10 @@ def test_modules_nested_deeply_are_drawn_without_recursion(tmp_path):
 # Formats
 
 
+@pytest.mark.graphviz
 def test_dot_is_what_graphviz_reads_and_has_the_nodes_edges_and_nesting():
-    pygraphviz = pytest.importorskip("pygraphviz")
+    import pygraphviz
+
     model = mg.nn.Sequential(mg.nn.Linear(2, 3), mg.nn.Tanh(), mg.nn.Linear(3, 1))
     graph = mg.viz.graph(model, np.ones((4, 2), "float32"), depth=2, direction="both")
     parsed = pygraphviz.AGraph(string=graph.dot())
@@ -163,8 +168,8 @@ print(hashlib.sha256((graph.dot() + graph.scene.svg() + open(sys.argv[1] + ".jso
 """
 
 
+@pytest.mark.graphviz
 def test_dot_json_and_svg_are_the_same_in_another_process(tmp_path):
-    pytest.importorskip("pygraphviz")
     script = tmp_path / "draw.py"
     script.write_text(DETERMINED)
     seen = set()
@@ -177,9 +182,9 @@ def test_dot_json_and_svg_are_the_same_in_another_process(tmp_path):
     assert len(seen) == 1
 
 
+@pytest.mark.graphviz
 def test_nothing_is_printed_by_the_layout(tmp_path):
     """Graphviz would look for fonts if the layout had texts, and complain about the system's settings."""
-    pytest.importorskip("pygraphviz")
     model = mg.nn.Sequential(mg.nn.Linear(2, 3))
     from minigrad.viz.dot import dot_of
 
@@ -187,8 +192,8 @@ def test_nothing_is_printed_by_the_layout(tmp_path):
     assert 'label=""' in layout and "Linear" not in layout
 
 
+@pytest.mark.graphviz
 def test_pictures_have_no_text_beyond_their_edges_and_boxes_do_not_overlap():
-    pytest.importorskip("pygraphviz")
     for depth in (1, 2, 3, 4):
         scene = gpt_graph(depth=depth).scene
         root = ElementTree.fromstring(scene.svg())
@@ -206,8 +211,8 @@ def test_pictures_have_no_text_beyond_their_edges_and_boxes_do_not_overlap():
                 assert x + w <= a or a + c <= x or y + h <= b or b + d <= y
 
 
+@pytest.mark.graphviz
 def test_forms_tell_kinds_apart_and_values_that_are_kept_have_a_mark():
-    pytest.importorskip("pygraphviz")
     svg = mg.viz.graph(mg.nn.Linear(2, 2), np.ones((1, 2), "float32")).scene.svg()
     assert 'class="box parameter"' in svg and "<polygon" in svg.split('class="box parameter"')[1].split("</g>")[0]
     for word in ("given", "parameter", "op", "output", "kept for the gradient"):
@@ -229,8 +234,8 @@ def test_without_graphviz_dot_json_and_text_work_and_the_message_names_the_extra
     assert graph._repr_svg_() is None and "multiply" in repr(graph) + str(graph)
 
 
+@pytest.mark.graphviz
 def test_without_matplotlib_an_svg_works_and_the_message_names_the_extra(monkeypatch, tmp_path):
-    pytest.importorskip("pygraphviz")
     for name in {"matplotlib", *[name for name in sys.modules if name.partition(".")[0] == "matplotlib"]}:
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.delitem(sys.modules, "minigrad.viz.painting", raising=False)
@@ -252,8 +257,8 @@ def test_a_dot_binary_is_used_where_there_is_one_and_its_failure_is_told(monkeyp
         mg.viz.graph(leaf([1.0, 2.0, 3.5]) * 2).write(tmp_path / "g.svg")
 
 
+@pytest.mark.graphviz
 def test_the_notebook_shows_an_svg():
-    pytest.importorskip("pygraphviz")
     graph = mg.viz.graph(leaf(1.0) * 2)
     assert graph._repr_svg_().startswith("<svg ") and repr(graph).startswith("<Graph")
 
@@ -278,8 +283,10 @@ def hostile_graph(name):
 
 
 @pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
+@pytest.mark.graphviz
 def test_a_hostile_name_is_only_ever_text(name, tmp_path):
-    pygraphviz = pytest.importorskip("pygraphviz")
+    import pygraphviz
+
     graph = hostile_graph(name)
     for suffix in (".svg", ".png", ".dot", ".json", ".html", ".txt"):
         graph.write(tmp_path / f"g{suffix}")
@@ -331,8 +338,8 @@ def test_flops_and_bytes_are_those_of_the_formulas():
     assert sum(b.flops for b in boxes(conv, op="matmul")) == 2 * 3 * 2 * 9 * 16
 
 
+@pytest.mark.graphviz
 def test_a_cost_is_told_by_colour_and_number_and_the_ink_on_it_can_be_read():
-    pytest.importorskip("pygraphviz")
     from minigrad.viz.colors import DARK, HEATS, LIGHT
 
     svg = mg.viz.graph(mg.nn.Linear(8, 8), np.ones((2, 8), "float32"), color="flops").scene.svg()
@@ -371,6 +378,7 @@ def zoo_names():
 
 
 @pytest.mark.parametrize("name", zoo_names())
+@pytest.mark.graphviz
 def test_minigrad_graph_draws_every_model_of_the_zoo(name, tmp_path, capsys):
     from minigrad.cli import main
 
@@ -398,8 +406,8 @@ def test_a_folder_that_does_not_exist_is_told_before_anything_is_drawn(suffix, t
     assert "the folder 'nope/dir' does not exist" in told and "tmp" not in told
 
 
+@pytest.mark.graphviz
 def test_the_legend_has_only_what_is_drawn():
-    pytest.importorskip("pygraphviz")
 
     class Curve(mg.nn.Module):
         def forward(self, x):

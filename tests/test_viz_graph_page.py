@@ -6,7 +6,7 @@ import pytest
 import minigrad as mg
 from minigrad.viz.numbers import array_text, brief
 
-pytest.importorskip("pygraphviz")
+pytestmark = pytest.mark.graphviz
 
 HOSTILE = '</script><script>alert(1)</script>" onload="alert(2) <img src=x onerror=alert(3)>\u202e\n' + "x" * 10_000
 

@@ -112,6 +112,7 @@ def test_a_graph_that_was_freed_is_drawn(tmp_path):
     assert failed(path)[1]["op"] == "exp"
 
 
+@pytest.mark.graphviz
 def test_every_format_and_a_file_that_cannot_be_written(tmp_path, capsys):
     def fail():
         x = leaf(np.ones((2, 3)))
@@ -170,6 +171,7 @@ def _nothing_here():
     return 1 / 0
 
 
+@pytest.mark.graphviz
 def test_hostile_messages_and_names_are_only_text(tmp_path):
     class Odd(Exception):
         pass

@@ -68,10 +68,15 @@ def _drawn(dot: str) -> Any:
         return _run(program, dot)
     try:
         import pygraphviz
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         raise MissingExtraError(
             "a picture of a graph needs Graphviz, which is not installed",
             fix="pip install 'minigrad[viz]'; .dot, .json and text need nothing",
+        ) from error
+    except ImportError as error:  # as of a library that the barest systems lack
+        raise MissingExtraError(
+            f"a picture of a graph needs Graphviz, which cannot be loaded: {error}",
+            fix="install it with the system's packages: apt-get install graphviz; .dot, .json and text need nothing",
         ) from error
     return pygraphviz.AGraph(string=dot).draw(format="json0", prog="dot")
 
