@@ -364,7 +364,8 @@ def number(page: Any, step: str) -> float:
 
 
 def shown(page: Any, layer: int, head: int) -> None:
-    page.wait_for_function(f"document.body.dataset.shown === '{layer},{head}'")
+    """Wait until a head is drawn. (A page that runs no strings refuses `wait_for_function`, which asks with one.)"""
+    page.wait_for_selector(f"body[data-shown='{layer},{head}']", state="attached")
 
 
 @pytest.fixture
