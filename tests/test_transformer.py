@@ -160,14 +160,24 @@ def test_dropping_everything_leaves_what_pytorch_leaves(norm_first: bool) -> Non
     near(ours(mg.tensor(x), mg.tensor(memory)), theirs(torch.tensor(x), torch.tensor(memory)))
 
 
-def test_dropout_is_on_weights_in_the_mlp_and_on_what_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
-    block, dropped = TransformerBlock(C, H, HIDDEN, dropout=0.5, cross=True), []
+@pytest.mark.parametrize(
+    ("rates", "is_inside", "is_added"),
+    [
+        ({"dropout": 0.5}, True, True),
+        ({"dropout": 0.5, "inner_dropout": 0.0}, False, True),
+        ({"inner_dropout": 0.5}, True, False),
+    ],
+)
+def test_dropout_is_on_weights_in_the_mlp_and_on_what_is_added(
+    rates: dict[str, float], is_inside: bool, is_added: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    block, dropped = TransformerBlock(C, H, HIDDEN, **rates, cross=True), []
     for module in (F, attention):
         monkeypatch.setattr(module, "next_key", lambda size: dropped.append(size) or (0, 0))
     x, memory = mg.randn(B, L, C), mg.randn(B, S, C)
     block(x, memory)
-    added = B * L * C
-    assert dropped == [B * H * L * L, added, B * H * L * S, added, B * L * HIDDEN, added]
+    inside, added = (B * H * L * L, B * H * L * S, B * L * HIDDEN), B * L * C
+    assert dropped == [size for part in inside for size in [part] * is_inside + [added] * is_added]
     dropped.clear()
     block.eval()(x, memory)
     assert dropped == []

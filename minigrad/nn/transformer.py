@@ -59,7 +59,8 @@ class TransformerBlock(Module):
     """Self-attention, cross-attention to a memory if `cross`, and an MLP, each added to what it was given.
 
     Pre-norm (`norm_first`) computes `x + part(norm(x))`, post-norm `norm(x + part(x))`. Dropout is where PyTorch has
-    it: on attention weights, inside the MLP, and on what each part adds. `hidden` is 4·dim unless given.
+    it: on attention weights, inside the MLP, and on what each part adds; `inner_dropout` is that of the first two where it
+    is to differ, as in fairseq, which has none there. `hidden` is 4·dim unless given.
 
     >>> import minigrad as mg
     >>> block = mg.nn.TransformerBlock(8, heads=2, causal=True)
@@ -75,6 +76,7 @@ class TransformerBlock(Module):
         *,
         activation: str = "gelu",
         dropout: float = 0.0,
+        inner_dropout: float | None = None,
         norm_first: bool = True,
         norm: str = "layer",
         eps: float | None = None,
@@ -87,18 +89,19 @@ class TransformerBlock(Module):
         device: str | None = None,
     ):
         place: dict[str, Any] = {"dtype": dtype, "device": device}
+        inner = dropout if inner_dropout is None else inner_dropout
         self.norm_first, self.causal = norm_first, causal
         self.new_norm = partial(make_norm, norm, dim, eps, bias, dtype, device)
         self.attention_norm = self.new_norm()
-        self.attention = MultiHeadAttention(dim, heads, bias=bias, dropout=dropout, rotary=rotary, **place)
+        self.attention = MultiHeadAttention(dim, heads, bias=bias, dropout=inner, rotary=rotary, **place)
         self.cross_norm = self.new_norm() if cross else None
         self.cross_attention = None
         if cross:
             self.cross_attention = MultiHeadAttention(
-                dim, heads, key_dim=memory_dim, value_dim=memory_dim, bias=bias, dropout=dropout, **place
+                dim, heads, key_dim=memory_dim, value_dim=memory_dim, bias=bias, dropout=inner, **place
             )
         self.mlp_norm = self.new_norm()
-        self.mlp = MLP(dim, 4 * dim if hidden is None else hidden, activation, bias, dropout, **place)
+        self.mlp = MLP(dim, 4 * dim if hidden is None else hidden, activation, bias, inner, **place)
         self.dropout = Dropout(dropout)
 
     def forward(

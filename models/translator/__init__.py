@@ -28,6 +28,7 @@ class TranslatorConfig(Config):
     norm_first: bool = option(True, "normalise before each part (pre-norm), not after (post-norm)")
     tied: bool = option(True, "one matrix for the vectors of both languages and for the output")
     dropout: float | None = option(None, "how much is dropped in training", least=0)
+    inner_dropout: float | None = option(None, "that of attention weights and inside MLPs, if another", least=0)
     smoothing: float = option(0.1, "label smoothing", least=0)
     sampling: float = option(0.0, "scheduled sampling: how often the decoder is fed its own choice", least=0)
     positions: str = option("sinusoidal", "how places are told", choices=("sinusoidal", "rotary"))
@@ -60,7 +61,7 @@ class TranslatorConfig(Config):
                 f"rotary positions turn pairs, and a head has {per_head:g} numbers",
                 "dim / heads even",
             )
-        for name in ("dropout", "smoothing", "masked"):
+        for name in ("dropout", "inner_dropout", "smoothing", "masked"):
             value = getattr(self, name)
             _require(value is None or value < 1, f"{name}={value} would leave nothing", f"{name} less than 1")
         _require(self.sampling <= 1, f"sampling={self.sampling} is more than always", "sampling up to 1")
@@ -84,8 +85,9 @@ def build(config: TranslatorConfig) -> Any:
 
     c = sized(config)
     return Translator(
-        c.vocab, c.dim, c.heads, c.hidden, c.depth, dropout=c.dropout, norm_first=c.norm_first, activation=c.activation,
-        tied=c.tied, smoothing=c.smoothing, sampling=c.sampling, positions=c.positions,
+        c.vocab, c.dim, c.heads, c.hidden, c.depth, dropout=c.dropout, inner_dropout=c.inner_dropout,
+        norm_first=c.norm_first, activation=c.activation, tied=c.tied, smoothing=c.smoothing, sampling=c.sampling,
+        positions=c.positions,
     )  # fmt: skip
 
 

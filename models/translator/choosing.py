@@ -120,11 +120,12 @@ def told(config: Any, corpus: Corpus, batches: int) -> str:
     shape = (
         f"{config.depth}+{config.depth} layers, width {config.dim}, {config.heads} heads, {config.hidden} in the MLPs"
     )
+    inner = "" if config.inner_dropout is None else f" ({config.inner_dropout:g} inside the parts)"
     return "\n".join(
         [
             corpus.told,
             f"text: {config.form}; vocabulary: {config.vocab:,} {words} of both languages",
-            f"model: {shape}, dropout {config.dropout:g}",
+            f"model: {shape}, dropout {config.dropout:g}{inner}",
             f"training: {config.steps:,} steps, {config.steps / batches:.1f} epochs, "
             f"batches of up to {config.batch:,} tokens on each side, a rate of up to {config.lr:g}",
         ]

@@ -69,6 +69,7 @@ class Translator(nn.Module):
         depth: int,
         *,
         dropout: float = 0.1,
+        inner_dropout: float | None = None,
         norm_first: bool = True,
         activation: str = "relu",
         tied: bool = True,
@@ -77,7 +78,9 @@ class Translator(nn.Module):
         positions: str = "sinusoidal",
     ):
         rotary = nn.RotaryPositions(dim // heads) if positions == "rotary" else None
-        options: dict[str, Any] = {"dropout": dropout, "norm_first": norm_first, "activation": activation}
+        options: dict[str, Any] = {
+            "dropout": dropout, "inner_dropout": inner_dropout, "norm_first": norm_first, "activation": activation
+        }  # fmt: skip
         self.vocab, self.dim, self.depth = vocab, dim, depth
         self.smoothing, self.sampling = smoothing, sampling
         self.embedding = nn.Embedding(vocab, dim)
