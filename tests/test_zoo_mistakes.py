@@ -31,6 +31,7 @@ __all__ = ["installed"]  # a fixture
         (["width=1,000"], "a whole number"),
         (["width=3", "width=4"], "set twice"),
         (["lr=nan"], "a number"),
+        (["lr=inf"], "lr cannot be 'inf'\n.*a number"),
         (["share=x"], "a number"),
         (["steps=0"], "steps cannot be 0\n.*1 or more"),
         (["batch=-4"], "batch cannot be -4\n.*1 or more"),

@@ -121,6 +121,6 @@ def _plain(kind: Any, value: Any) -> Any:
             return word in _TRUE
     elif kind is int and not isinstance(value, bool) and (text or int(value) == value):
         return int(value)
-    elif kind is float and not isinstance(value, bool) and not math.isnan(number := float(value)):
+    elif kind is float and not isinstance(value, bool) and math.isfinite(number := float(value)):
         return number
     raise ValueError
