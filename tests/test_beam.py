@@ -9,7 +9,7 @@ import pytest
 
 from minigrad.decode import beam_search, greedy
 from minigrad.decode.beam import length_penalty
-from minigrad.engine.errors import NonFiniteError
+from minigrad.engine.errors import ArgumentError, NonFiniteError
 
 VOCABULARY, END = 5, 0
 SCORES = np.random.default_rng(0).standard_normal((VOCABULARY, VOCABULARY, VOCABULARY))
@@ -112,6 +112,13 @@ def test_bad_ones_that_end_early_do_not_end_the_search(beams, alpha):
 def test_each_sequence_has_its_own_greatest_length():
     found = beam_search(Sure(), np.array([[1], [1], [1]]), beams=2, length=[2, 20, 5], end=END)
     assert [len(hypotheses[0].tokens) for hypotheses in found] == [2, 7, 5]
+
+
+@pytest.mark.parametrize("alpha", [-1.0, 1000.0, np.nan])
+def test_a_length_penalty_that_no_search_can_be_made_with_is_refused(alpha):
+    """The thousandth power of (5 + 20) / 6 is more than a float can be."""
+    with pytest.raises(ArgumentError, match="from 0 to 10"):
+        beam_search(Sure(), np.array([[1]]), beams=2, length=20, end=END, alpha=alpha)
 
 
 @pytest.mark.parametrize("wrong", [np.nan, -np.inf])

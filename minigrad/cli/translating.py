@@ -25,13 +25,15 @@ SHOWN = 60  # characters of a text that is named in a message
 
 
 def _penalty(text: str) -> float:
-    """A number from 0 up."""
+    """A length penalty that a search can be made with."""
+    from ..decode.beam import GREATEST_ALPHA
+
     try:
         number = float(text)
     except ValueError:
         number = math.nan
-    if not 0 <= number < math.inf:
-        raise argparse.ArgumentTypeError(f"expected a number from 0 up, got {text!r}")
+    if not 0 <= number <= GREATEST_ALPHA:
+        raise argparse.ArgumentTypeError(f"expected a number from 0 to {GREATEST_ALPHA:g}, got {text!r}")
     return number
 
 

@@ -19,6 +19,8 @@ from .continuing import Continuation
 
 __all__ = ["Branch", "Hypothesis", "beam_search"]
 
+GREATEST_ALPHA = 10.0  # published ones are up to 1; with hundreds, the penalty is more than a float can be
+
 
 @dataclass(eq=False)
 class Branch:
@@ -76,6 +78,8 @@ def beam_search(
         raise ArgumentError(
             "beam_search: there is nothing to search", "beams and length of at least 1", (beams, length)
         )
+    if not 0 <= alpha <= GREATEST_ALPHA:
+        raise ArgumentError("beam_search: no such length penalty", f"alpha from 0 to {GREATEST_ALPHA:g}", alpha)
     if not count:
         return []
     living = [[Branch(int(row[-1]), 0.0, is_kept=True)] for row in prompt]  # one at first, since all would be the same

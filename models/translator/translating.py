@@ -10,7 +10,7 @@ from typing import Any
 import minigrad as mg
 from minigrad.data import BOS, UNK
 from minigrad.decode import Hypothesis
-from minigrad.decode.beam import length_penalty
+from minigrad.decode.beam import GREATEST_ALPHA, length_penalty
 from minigrad.engine.errors import ArgumentError
 
 from .choosing import source_ids
@@ -55,8 +55,12 @@ def translate(
     """Translate texts: all of them at once, by beam search; `beams` and `alpha` are those of its config unless given."""
     config = loaded.config
     beams, alpha = config.beams if beams is None else beams, config.alpha if alpha is None else alpha
-    if beams < 1 or not 0 <= alpha < float("inf"):
-        raise ArgumentError("translate: this cannot be searched with", "beams from 1, alpha from 0", (beams, alpha))
+    if beams < 1 or not 0 <= alpha <= GREATEST_ALPHA:
+        raise ArgumentError(
+            "translate: this cannot be searched with",
+            f"beams from 1, alpha from 0 to {GREATEST_ALPHA:g}",
+            (beams, alpha),
+        )
     parts = [pieces_of(loaded, text) for text in texts]
     flat = [source_ids(config, loaded.tokenizer, piece) for pieces in parts for piece in pieces]
     loaded.model.eval()
