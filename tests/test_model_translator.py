@@ -14,6 +14,7 @@ from minigrad_models.translator.decoding import NEVER, Translating, greedy_all, 
 from minigrad_models.translator.denoising import DenoisingBatches, encoded, spans
 from minigrad_models.translator.judging import exposure, forced, positions
 from minigrad_models.translator.model import Translator, fed, translation_loss
+from minigrad_models.translator.translating import pieces_of
 from minigrad_models.translator.turns import InTurns
 
 import minigrad as mg
@@ -370,6 +371,12 @@ def test_sentences_longer_than_those_of_training_are_judged_in_pieces(run):
         assert max(asked) == 11 < longest
     with pytest.raises(ArgumentError, match="nothing to judge it by"):
         judging.encoded_pairs(short.config, run.tokenizer, [(" ".join("7" * 40), "7")])
+
+
+def test_a_long_text_is_cut_between_sentences_where_no_space_is_between_them(run):
+    short = dataclasses.replace(run, config=dataclasses.replace(run.config, max_length=4))
+    sentences = ["7 7。", "8 8！", "9 9"]
+    assert pieces_of(short, "".join(sentences)) == pieces_of(short, " ".join(sentences)) == sentences
 
 
 def test_a_sentence_as_long_as_the_longest_of_training_is_one_piece(run):

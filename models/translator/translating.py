@@ -17,7 +17,7 @@ from .choosing import source_ids
 from .corpora import form_of, written
 from .decoding import search_all
 
-SENTENCE_ENDS = re.compile(r"(?<=[.!?…])\s+")
+SENTENCE_ENDS = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])\s*")  # Chinese and Japanese have no space there
 
 
 @dataclass(frozen=True)
