@@ -224,6 +224,17 @@ def test_a_text_to_denoise_is_judged_by_its_gaps_only(tmp_path):
     assert judged["test"] and all("<mask>" in source for source, _ in judged["test"])
 
 
+@pytest.mark.parametrize(("lines", "name"), [(1, "trained"), (2, "trained"), (3, "test")])
+def test_of_few_texts_to_denoise_none_is_called_new_that_was_learned(tmp_path, lines, name):
+    from minigrad_models.translator.corpora import corpus_of
+
+    text = tmp_path / "text.txt"
+    text.write_text("".join(f"cat number {n} sat\n" for n in range(lines)), encoding="utf-8")
+    corpus = corpus_of(mg.zoo.find("translator").config(corpus="denoise"), str(text))
+    learned, judged = {source for source, _ in corpus.train}, {target for _, target in corpus.test}
+    assert list(corpus.tests) == [name] and (judged <= learned) == (name == "trained")
+
+
 def test_aligned_files_are_read_and_choices_are_told(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     pairs = grammar_pairs("train", 600)

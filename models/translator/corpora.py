@@ -110,14 +110,18 @@ def _denoise(config: Any) -> Corpus:
 
 
 def _texts(config: Any, lines: list[str], what: str) -> Corpus:
-    """Texts to learn from, and some with gaps to judge by."""
+    """Texts to learn from, and some with gaps to judge by; of one or two none is held out."""
     from .denoising import with_gaps
 
     draw = np.random.default_rng(0)
     kept = min(HELD_OUT, int(SHARE * len(lines)) or 1)
-    valid, test, train = lines[:kept], lines[kept : 2 * kept] or lines, lines[2 * kept :] or lines
+    valid, test, train = lines[:kept], lines[kept : 2 * kept], lines[2 * kept :]
+    name, told = "test", f"{len(train):,} {what}"
+    if not train:
+        valid = test = train = lines
+        name, told = "trained", f"{len(lines):,} {what}, none of which is held out: scores are of what was learned"
     gaps = [[(with_gaps(text, config, draw), text) for text in part] for part in (valid[: HELD_OUT // 2], test)]
-    return Corpus([(text, text) for text in train], gaps[0], {"test": gaps[1]}, f"{len(train):,} {what}")
+    return Corpus([(text, text) for text in train], gaps[0], {name: gaps[1]}, told)
 
 
 def _multi30k(config: Any) -> Corpus:
