@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -260,6 +261,26 @@ def test_files_without_pairs_are_refused(tmp_path, monkeypatch, content, said, c
     assert main(["train", "translator", "--data", "bad.tsv", "--out", "r", *SMALL]) == 1
     shown = capsys.readouterr()
     assert said in shown.err and "Traceback" not in shown.err
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ("max_length=3", "every sentence is too long.*\n.*at most 3 tokens.*\n.*5 tokens in the shortest\n.*set both to 5"),
+        ("batch=2", "at most 2 tokens"),
+        ("corpus=denoise vocabulary=word batch=1", "every sentence is too long.*\n.*at most 1 token"),
+        ("vocab=100 vocabulary=bpe", "vocab=100 is too small for byte pairs\n.*vocab=261.*\n.*vocabulary=word"),
+        ("epochs=inf", "epochs cannot be 'inf'"),
+        ("alpha=1e9", "alpha=1e\\+09.*alpha up to 10"),
+    ],
+)  # fmt: skip
+def test_settings_that_leave_nothing_to_train_say_which_they_are(tmp_path, monkeypatch, settings, said, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("some.tsv").write_text("hi\tola\nbye\tadiós\n", encoding="utf-8")
+    words = ["train", "translator", "--data", "some.tsv", "--out", "r", "depth=1", "dim=8", *settings.split()]
+    assert main(words) in (1, 2)
+    shown = capsys.readouterr().err
+    assert re.search(said, shown) and "where:" not in shown and not Path("r").exists()
 
 
 def test_one_sided_lines_are_told_and_left_out(tmp_path, monkeypatch, capsys):

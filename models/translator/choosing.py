@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from minigrad.data import BatchReport, BPETokenizer, PairBatches, WordTokenizer, encode_pairs
+from minigrad.data.bpe import FIRST_MERGE
+from minigrad.data.errors import DataError
+from minigrad.engine.errors import ArgumentError
 from minigrad.zoo import Data
 
 from .corpora import Corpus, corpus_of, form_of
@@ -64,6 +68,12 @@ def vocabulary_of(config: Any, corpus: Corpus, byte_pairs: int) -> Any:
         kind = "word" if len(counts) <= FEW_WORDS and once <= RARE * counts.total() else "bpe"
     if kind == "word":
         return WordTokenizer.train(texts, config.vocab)
+    if byte_pairs < FIRST_MERGE:
+        raise ArgumentError(
+            f"translator: vocab={byte_pairs} is too small for byte pairs",
+            f"vocab={FIRST_MERGE} (all bytes and the special tokens) or more",
+            fix="give more, leave it out, or learn words: vocabulary=word",
+        )
     return BPETokenizer.train(texts, byte_pairs)
 
 
@@ -104,14 +114,29 @@ def prepared(config: Any, path: str | None) -> Data:
 def _sampler(config: Any, corpus: Corpus, tokenizer: Any, seed: int) -> Any:
     """Batches of what is to be learned."""
     if config.corpus == "denoise":
-        return DenoisingBatches([tokenizer.encode(text) for text, _ in corpus.train], config, seed)
+        texts = [tokenizer.encode(text) for text, _ in corpus.train]
+        _refuse_long_ones_only(config, map(len, texts))
+        return DenoisingBatches(texts, config, seed)
     pairs = encode_pairs(corpus.train, tokenizer)
+    _refuse_long_ones_only(config, (max(map(len, pair)) for pair in pairs))
     edges = [part * len(pairs) // corpus.parts for part in range(corpus.parts + 1)]
     parts = [
         PairBatches(pairs[start:end], config.batch, config.max_length, seed=seed + number)
         for number, (start, end) in enumerate(zip(edges, edges[1:]))
     ]
     return parts[0] if len(parts) == 1 else InTurns(parts, seed)
+
+
+def _refuse_long_ones_only(config: Any, lengths: Iterable[int]) -> None:
+    """Say so if the settings leave out every example."""
+    limit, shortest = min(config.max_length, config.batch), min(lengths, default=0)
+    if shortest > limit:
+        raise DataError(
+            "translator: every sentence is too long to learn from",
+            f"some of at most {limit} tokens, as max_length={config.max_length} and batch={config.batch} allow",
+            f"{shortest} tokens in the shortest",
+            f"set both to {shortest} or more, or give shorter sentences",
+        )
 
 
 def told(config: Any, corpus: Corpus, batches: int) -> str:
