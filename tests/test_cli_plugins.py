@@ -73,7 +73,9 @@ def test_models_are_listed_for_people_and_for_programs(capsys):
 def test_a_pattern_that_nothing_fits_is_told(capsys):
     assert main(["list", "zzz*", "--json"]) == 1
     shown, errors = capsys.readouterr()
-    assert json.loads(shown) == [] and errors == "minigrad: no model fits 'zzz*'\n"
+    assert json.loads(shown) == [] and errors.startswith("minigrad: no model fits 'zzz*': choose one of bert, ")
+    assert main(["list", "translater"]) == 1
+    assert capsys.readouterr().err == "minigrad: no model fits 'translater': did you mean 'translator'?\n"
 
 
 @pytest.mark.parametrize("arguments", [["show", "xor:bare"], ["train", "xor:bare", "--help"]])

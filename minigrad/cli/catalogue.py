@@ -36,7 +36,8 @@ def _list(options: Namespace) -> int:
     elif found:
         print(table([("name", "task", "presets", "what it is"), *(_row(entry) for entry in found)]))
     if not found:
-        print(f"minigrad: no model fits {plain(options.pattern)!r}", file=sys.stderr)
+        hint = nearest(options.pattern, [entry.name for entry in list_models()])
+        print(plain(f"minigrad: no model fits {options.pattern!r}: {hint}"), file=sys.stderr)
     return 0 if found else 1
 
 
