@@ -276,6 +276,17 @@ def test_data_to_judge_by_is_refused_as_data_to_learn_from_is(installed, tmp_pat
     assert zoo.load(tmp_path / "run").evaluate(str(tmp_path / "mine.csv")) == {"seen": 1}
 
 
+def test_data_of_a_run_that_is_gone_is_to_be_put_back_and_not_looked_for_on_the_command_line(installed, tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text("1,0,1\n")
+    zoo.train("line", tmp_path / "run", data=str(path), max_steps=2, progress=False)
+    path.unlink()
+    with pytest.raises(ArgumentError, match="there is no '.*mine.csv'(.|\n)*fix: +put it back: a run goes on"):
+        zoo.resume(tmp_path / "run", max_steps=3, progress=False)
+    with pytest.raises(ArgumentError, match="there is no '.*mine.csv'(.|\n)*fix: +put it back .* or give other data"):
+        zoo.load(tmp_path / "run").evaluate()
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [(b"\xff\xfe\x00", "cannot be read: it is not text"), (b"no numbers", "failed while reading '.*': ValueError")],

@@ -9,7 +9,9 @@ from ..engine.errors import ArgumentError, MinigradError
 from .registry import blamed
 from .spec import Data, ModelSpec
 
-__all__ = ["check_paths", "data_of", "paths_of"]
+__all__ = ["CHECK_PATH", "check_paths", "data_of", "paths_of"]
+
+CHECK_PATH = "check the path given by --data"
 
 
 def paths_of(data: str) -> list[str]:
@@ -17,15 +19,13 @@ def paths_of(data: str) -> list[str]:
     return [data] if os.path.exists(data) else data.split(",")
 
 
-def check_paths(spec: ModelSpec, data: str | None) -> None:
-    """Refuse data that is not there, and any for a model that would pass it over."""
+def check_paths(spec: ModelSpec, data: str | None, fix: str = CHECK_PATH) -> None:
+    """Refuse data that is not there, and any for a model that would pass it over; `fix` says what to do if it is not there."""
     if data is not None and not spec.takes_data:
         raise ArgumentError(f"{spec.name} makes its own data", "no data", repr(data), "leave out --data")
     for part in [] if data is None else paths_of(data):
         if not os.path.exists(part):
-            raise ArgumentError(
-                f"there is no {part!r} to read", "a file or folder", repr(part), "check the path given by --data"
-            )
+            raise ArgumentError(f"there is no {part!r} to read", "a file or folder", repr(part), fix)
 
 
 def data_of(spec: ModelSpec, config: Any, path: str | None) -> Data:
@@ -38,7 +38,7 @@ def data_of(spec: ModelSpec, config: Any, path: str | None) -> Data:
             if path is None or isinstance(error, MinigradError):
                 raise
             reason = getattr(error, "strerror", None) or "it is not text in UTF-8"
-            raise ArgumentError(f"{path!r} cannot be read: {reason}", fix="check the path given by --data") from error
+            raise ArgumentError(f"{path!r} cannot be read: {reason}", fix=CHECK_PATH) from error
     if not isinstance(given, Data):
         raise ArgumentError(
             f"{spec.name}: its data function returned no Data", "minigrad.zoo.Data(train=…)", type(given).__name__

@@ -25,7 +25,7 @@ from ..train.settings import as_sampler
 from ..train.steps import evaluate as mean_loss
 from ..train.steps import undisturbed
 from ..train.world import alone, world
-from .reading import check_paths, data_of, paths_of
+from .reading import CHECK_PATH, check_paths, data_of, paths_of
 from .registry import blamed, find, package_of
 from .settings import configure
 from .spec import ModelSpec
@@ -85,6 +85,7 @@ def resume(
     """Go on with a run where it stopped; `live` serves a page that follows it."""
     story = story_of(out)
     spec = spec_of(story, out)
+    check_paths(spec, story["data"], "put it back: a run goes on with what it began with")
     trainer = trainer_of(
         spec,
         config_of(spec, story),
@@ -261,8 +262,9 @@ class Loaded:
 
     def evaluate(self, data: str | None = None) -> dict[str, Any]:
         """How good it is, in named numbers: as its spec judges, or its loss on the validation data."""
-        check_paths(self.spec, data)
         path = self.story["data"] if data is None else data
+        gone = "put it back where it was in training, or give other data: --data PATH"
+        check_paths(self.spec, path, gone if data is None else CHECK_PATH)
         with undisturbed(self.model), blamed(self.spec, "evaluating"):
             if self.spec.evaluate is not None:
                 return self.spec.evaluate(self, path)
