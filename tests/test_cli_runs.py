@@ -288,6 +288,14 @@ def test_a_directory_that_is_no_run_is_told_without_a_traceback(verb, tmp_path, 
     assert [path.name for path in tmp_path.iterdir()] == ["empty"]
 
 
+@pytest.mark.parametrize("verb", ["resume", "average"])
+def test_a_checkpoint_is_no_run_that_can_be_gone_on_with_or_averaged(verb, here, tmp_path, capsys):
+    (checkpoint, *_) = Path("runs/xor/checkpoints").iterdir()
+    assert main([verb, str(checkpoint), *(["-o", str(tmp_path / "x")] if verb == "average" else [])]) == 1
+    errors = capsys.readouterr().err
+    assert f"{str(checkpoint)!r} is a file" in errors and "expected: the directory of a run" in errors
+
+
 def test_a_run_directory_that_cannot_be_made_is_told(tmp_path, capsys):
     (tmp_path / "file").write_text("")
     assert main(["train", "xor", "--out", str(tmp_path / "file" / "run")]) == 1

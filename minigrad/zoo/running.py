@@ -380,6 +380,8 @@ def _other_version(spec: ModelSpec, story: Mapping[str, Any], error: MinigradErr
 
 def story_of(out: str | os.PathLike[str]) -> dict[str, Any]:
     """What was asked for when a run began: from its latest checkpoint, or from config.json if there is none yet."""
+    if Path(out).is_file():
+        raise RunError(f"{os.fspath(out)!r} is a file", "the directory of a run", fix="give the directory it is from")
     try:
         state = read_checkpoint(find_checkpoint(out, "latest")).state
     except CheckpointError:
