@@ -67,3 +67,9 @@ def test_progress_tells_speed_loss_and_remaining_time(capsys):
     small(progress=True, max_steps=3).train()
     said = capsys.readouterr().out
     assert "step 1/3 | loss " in said and "units/s | ETA " in said and "stopped at step 3 (max_steps)" in said
+
+
+def test_control_characters_of_what_is_said_are_spelt_out():
+    screen = Screen()
+    Progress(screen).say("one\ttwo\nthree \x1b[31m\x00\r ñ 日本")
+    assert screen.getvalue() == "one\ttwo\nthree \\x1b[31m\\x00\\r ñ 日本\n"

@@ -12,14 +12,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from ..engine.errors import CheckpointError, DeviceError, MinigradError, MissingExtraError, NonFiniteError
+from ..engine.errors import CheckpointError, DeviceError, MinigradError, MissingExtraError, NonFiniteError, plain
 
 __all__ = ["as_command", "as_json", "explained", "plain", "table"]
-
-
-def plain(value: Any) -> str:
-    """Text that does nothing to a terminal but appear: control characters, but for line ends and tabs, are spelt out."""
-    return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in str(value))
 
 
 def as_json(value: Any) -> str:

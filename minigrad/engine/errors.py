@@ -73,6 +73,11 @@ def nearest(name: str, known: Iterable[str], count: int = 3) -> str:
     return "choose one of " + ", ".join(options)
 
 
+def plain(value: Any) -> str:
+    """Text that does nothing to a terminal but appear: control characters, but for line ends and tabs, are spelt out."""
+    return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in str(value))
+
+
 def describe(value: Any) -> str:
     """`(2, 3) float32` for an array, `3.0` for a scalar, the same inside tuples, and the type's name for anything else."""
     if hasattr(value, "shape") and hasattr(value, "dtype"):

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Any, TextIO
 
+from ..engine.errors import plain
+
 __all__ = ["Progress", "duration"]
 
 _TERMINAL, _NOTEBOOK, _LOG = 0.1, 0.5, 10.0  # seconds between two updates
@@ -55,10 +57,10 @@ class Progress:
         self._length = len(line)
 
     def say(self, text: str) -> None:
-        """Print text on lines of its own."""
+        """Print text on lines of its own; what a model writes, or its data holds, may not command the terminal."""
         if self.shown:
             self._clear()
-            self._write(f"{text}\n")
+            self._write(f"{plain(text)}\n")
 
     def close(self) -> None:
         """Leave the line as it stands, and begin a new one."""
