@@ -270,6 +270,38 @@ def test_the_modes_decorate_functions_also_recursive_ones():
         assert recording()
 
 
+def test_the_modes_decorate_generators_but_not_who_uses_them():
+    @mg.no_grad()
+    def counting(start):
+        total = start
+        while total < 4:
+            assert not mg.is_grad_enabled()
+            total += yield total
+        return total
+
+    steps = counting(1)
+    assert next(steps) == 1 and mg.is_grad_enabled()
+    assert steps.send(2) == 3 and mg.is_grad_enabled()
+    with pytest.raises(StopIteration) as end:
+        steps.send(5)
+    assert end.value.value == 8 and mg.is_grad_enabled()
+
+
+def test_a_decorated_generator_ends_with_its_user():
+    ended = []
+
+    @mg.no_grad
+    def steps():
+        try:
+            yield 1
+        finally:
+            ended.append(mg.is_grad_enabled())
+
+    for _ in steps():
+        break
+    assert ended == [False] and mg.is_grad_enabled()
+
+
 def test_nodes_remember_the_module_that_was_running():
     x = leaf([1.0])
     with switch(scope="encoder"):

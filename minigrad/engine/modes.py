@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
+from inspect import isgeneratorfunction
 from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -47,16 +48,15 @@ local = _Local()
 class switch:
     """Change parts of the mode inside a `with`, or inside a decorated function; the old mode returns whatever happens."""
 
-    __slots__ = ("changes", "previous")
+    __slots__ = ("changes",)
 
     def __init__(self, record: bool | None = None, debug: int | None = None, scope: str | None = None):
         self.changes = (record, debug, scope)
-        self.previous: list[Mode] = []  # a stack, so that one object may be entered again inside itself
 
     def __enter__(self) -> None:
         record, debug, scope = self.changes
         old = local.mode
-        local.__dict__.setdefault("previous", []).append(old)
+        local.__dict__.setdefault("previous", []).append(old)  # a stack: one object may be entered again inside itself
         local.mode = Mode(
             old.record if record is None else record,
             old.debug if debug is None else debug,
@@ -73,7 +73,22 @@ class switch:
             with switch(*self.changes):
                 return function(*args, **kwargs)
 
-        return switched  # type: ignore[return-value]
+        @wraps(function)
+        def switched_between_yields(*args: Any, **kwargs: Any) -> Any:
+            steps = function(*args, **kwargs)
+            sent = None
+            try:
+                while True:
+                    with switch(*self.changes):
+                        item = steps.send(sent)
+                    sent = yield item  # to who goes on in a mode of its own
+            except StopIteration as end:
+                return end.value
+            finally:
+                with switch(*self.changes):
+                    steps.close()
+
+        return switched_between_yields if isgeneratorfunction(function) else switched  # type: ignore[return-value]
 
 
 def no_grad(function: Any = None) -> Any:
