@@ -192,6 +192,19 @@ def test_hooks_on_a_leaf_and_inside_replace_the_gradient():
     assert_grad(x, [61, 61])
 
 
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_a_hook_that_writes_into_its_gradient_changes_no_other(create_graph):
+    x = leaf([2.0])
+    a, b = x * 1, x * 3
+
+    def hook(g):
+        g *= 10
+
+    b.register_hook(hook)
+    (gradient,) = mg.autograd.grad((a + b).sum(), x, create_graph=create_graph)
+    np.testing.assert_array_equal(gradient.numpy(), [31])
+
+
 def test_hooks_run_once_on_the_whole_gradient_in_the_order_given():
     x = leaf([1.0])
     seen = []

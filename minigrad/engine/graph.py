@@ -312,7 +312,7 @@ def _fill(parts: list[Any], node: Node, create_graph: bool) -> tuple[Any, ...]:
 def _run_hooks(node: Node, g: Any, create_graph: bool) -> Any:
     from .tensor import Tensor, wrap
 
-    given = g if create_graph else wrap(duplicate(as_array(g)))
+    given = g.clone() if create_graph else wrap(duplicate(as_array(g)))  # a hook may write into what it is given
     for hook in list((node.hooks or {}).values()):
         result = hook(given)
         if result is None:
