@@ -212,6 +212,15 @@ def unneeded_inputs(name, arguments, results):
     ]
 
 
+def test_a_quotient_may_be_overwritten_before_the_backward():
+    a, b = leaf(3), leaf(3, seed=1)
+    y = a / b
+    y *= 2
+    y.sum().backward()
+    np.testing.assert_allclose(a.grad.numpy(), 2 / b.numpy())
+    np.testing.assert_allclose(b.grad.numpy(), -2 * a.numpy() / b.numpy() ** 2)
+
+
 @pytest.mark.parametrize("name", [name for name in WALKED if unneeded_inputs(name, *recorded_call(name))])
 def test_overwriting_what_no_rule_needs_leaves_the_gradients_alone(name):
     arguments, results = recorded_call(name)

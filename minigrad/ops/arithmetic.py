@@ -52,7 +52,7 @@ def divide(xp, a, b):
     return a / b
 
 
-divide.vjp(a=lambda g, b: g / b, b=lambda g, b, out: -g * out / b)
+divide.vjp(a=lambda g, b: g / b, b=lambda g, a, b: -g * (a / b) / b)  # not with `out`, which may be written to
 
 
 @elementwise
