@@ -462,6 +462,18 @@ def test_a_view_of_a_leaf_is_refused_before_anything_is_written():
     np.testing.assert_array_equal(x.numpy(), before)
 
 
+@pytest.mark.parametrize("index", [[0, 1], (slice(None), [0, 2]), (slice(None), [True, False, True]), (..., [1])])
+def test_what_an_array_picks_from_a_leaf_is_a_copy_that_may_be_written_to(index):
+    x = leaf(2, 3)
+    before, wanted = x.numpy().copy(), np.zeros((2, 3))
+    wanted[index] = 3
+    picked = x[index]
+    picked *= 3
+    picked.sum().backward()
+    np.testing.assert_array_equal(x.numpy(), before)
+    np.testing.assert_array_equal(x.grad.numpy(), wanted)
+
+
 def test_the_array_of_a_tensor_in_the_graph_cannot_be_written_to():
     x = leaf(3)
     with pytest.raises(ValueError, match="read-only"):

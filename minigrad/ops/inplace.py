@@ -70,6 +70,8 @@ def _shows_a_leaf(t: Tensor) -> bool:
     """Whether `t` is a view of a tensor that requires a gradient of its own."""
     node = t.node if t.data.base is not None else None
     while node is not None and node.name in VIEWS:
+        if node.name == "getitem" and not is_basic(node.attrs["index"]):
+            return False  # what arrays pick is a copy, which NumPy may lay out as a view of a copy
         node = node.parents[0]
     return node is not None and node.plan is None
 
