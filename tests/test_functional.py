@@ -30,6 +30,13 @@ def test_softmax_neither_overflows_nor_loses_small_logarithms():
     np.testing.assert_array_equal(F.log_softmax(x).numpy(), [0, -1000, -2000])
 
 
+@pytest.mark.torch
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_the_softmax_of_no_elements_is_empty(name, axis):
+    assert_as_torch(name, normal(3, 0), axis=axis)
+
+
 def test_a_forbidden_element_has_probability_zero_and_no_gradient():
     x = mg.tensor([0.0, -math.inf, 0.0], requires_grad=True)
     F.softmax(x)[0].backward()
@@ -303,6 +310,17 @@ def test_a_fully_masked_row_gives_zeros_and_right_derivatives(mask):
     out = F.scaled_dot_product_attention(*inputs, mg.tensor(mask)).numpy()
     assert (out[:, 1] == 0).all() and (abs(out[:, [0, 2]]) > 0).all()
     assert gradcheck(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, mg.tensor(mask)), inputs, order=2)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_attention_without_keys_gives_zeros_and_a_zero_gradient(masked):
+    q = mg.tensor(normal(2, 3, 4), requires_grad=True)
+    nothing = mg.zeros(2, 0, 4, dtype="float64", requires_grad=True)
+    mask = mg.ones(3, 0, dtype="bool") if masked else None
+    out = F.scaled_dot_product_attention(q, nothing, nothing, mask)
+    np.testing.assert_array_equal(out.numpy(), np.zeros((2, 3, 4)))
+    to_q, to_nothing = mg.autograd.grad(out.sum(), [q, nothing])
+    assert (to_q.numpy() == 0).all() and to_nothing.shape == (2, 0, 4)
 
 
 @pytest.mark.parametrize("mask", empty_row_masks(), ids=["boolean", "floating"])

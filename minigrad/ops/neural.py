@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from ..engine.op import op
 from .elementwise import elementwise, exp, floating, sigmoid
+from .reduction import kept_shape
 from .reduction import sum as sum_
 
 
@@ -16,6 +19,11 @@ def _wide(a):
 
 def _like(result, a):
     return result.astype("float16") if a.dtype == "float16" else result
+
+
+def _top(xp, a, axis):
+    """The largest along an axis; 0 where there is nothing to be the largest of."""
+    return a.max(axis=axis, keepdims=True) if a.size else xp.zeros(kept_shape(a.shape, axis), a.dtype)
 
 
 def _softmax_rule(g, out, axis):
@@ -31,7 +39,7 @@ def softmax(xp, a, *, axis=-1):
     tensor([0.25, 0.25, 0.25, 0.25])
     """
     wide = _wide(a)
-    e = xp.exp(wide - wide.max(axis=axis, keepdims=True))
+    e = xp.exp(wide - _top(xp, wide, axis))
     e /= e.sum(axis=axis, keepdims=True)
     return _like(e, a)
 
@@ -43,8 +51,9 @@ softmax.vjp(a=_softmax_rule)
 def log_softmax(xp, a, *, axis=-1):
     """`log(softmax(a))` along an axis, `a - log(sum(exp(a)))`, exact also where the softmax underflows."""
     wide = _wide(a)
-    low = wide - wide.max(axis=axis, keepdims=True)
-    return _like(low - xp.log(xp.exp(low).sum(axis=axis, keepdims=True)), a)
+    low = wide - _top(xp, wide, axis)
+    with np.errstate(divide="ignore"):  # the logarithm of 0, where there are no elements
+        return _like(low - xp.log(xp.exp(low).sum(axis=axis, keepdims=True)), a)
 
 
 log_softmax.vjp(a=lambda g, out, axis: g - exp(out) * sum_(g, axis=axis, keepdims=True))
@@ -57,7 +66,7 @@ def _masked_softmax(xp, a, allowed, *, axis=-1):
     Outside the allowed elements `out` is 0, and so, by the very rule of the softmax, are the derivatives of any order.
     """
     wide = xp.where(allowed, _wide(a), -math.inf)
-    top = wide.max(axis=axis, keepdims=True)
+    top = _top(xp, wide, axis)
     e = xp.exp(wide - xp.where(top == -math.inf, 0, top))
     total = e.sum(axis=axis, keepdims=True)
     e /= xp.where(total == 0, 1, total)
