@@ -270,6 +270,12 @@ def test_concatenate_without_an_axis_joins_raveled_tensors() -> None:
     compare(lambda *a: mg.concatenate(list(a), axis=None), lambda *a: torch.cat([x.ravel() for x in a]), pieces, {}, 2)
 
 
+@pytest.mark.parametrize("cuts", [[3, 1], [-1, 1, 9], [2, 2, 0]], ids=str)
+def test_pieces_of_a_split_may_overlap(cuts: list[int]) -> None:
+    attrs = {"axis": 1, "indices_or_sections": cuts}
+    compare(mg.split, torch_split, [numbers(1, (2, 4))], attrs, 2)
+
+
 def test_repeat_without_an_axis_repeats_the_raveled_tensor() -> None:
     compare(lambda a: mg.repeat(a, 2), lambda a: torch.repeat_interleave(a, 2), [numbers(1, (2, 3))], {}, 2)
 

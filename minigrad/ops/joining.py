@@ -98,6 +98,10 @@ def split(a, *, indices_or_sections, axis=0):
         cuts = list(range(step, size, step)) if step else [0] * (indices_or_sections - 1)
     else:
         cuts = [i.__index__() for i in indices_or_sections]
+        edges = [slice(cut).indices(size)[1] for cut in cuts]
+        if edges != sorted(edges):  # pieces that overlap, which their gradients, joined, would not fit
+            lead = (slice(None),) * axis
+            return tuple([a[(*lead, slice(start, stop))] for start, stop in zip([0, *cuts], [*cuts, None])])
     return _split(a, cuts=cuts, axis=axis)
 
 
