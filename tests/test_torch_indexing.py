@@ -231,3 +231,9 @@ def test_where_a_place_is_written_twice_only_the_last_value_gets_a_gradient_unli
     assert out.tolist() == [30.0, 20.0, 3.0]
     out.backward(mg.tensor([1.0, 2.0, 4.0]))
     assert v.grad.tolist() == [0.0, 2.0, 1.0] and a.grad.tolist() == [0.0, 0.0, 4.0]
+
+
+@pytest.mark.parametrize("axis", [None, 0])
+def test_take_reads_booleans_as_the_numbers_0_and_1_as_numpy_does(axis: int | None) -> None:
+    a, flags = np.array([5.0, 6.0, 7.0]), [True, False, True]
+    np.testing.assert_array_equal(mg.take(a, flags, axis=axis).numpy(), np.take(a, flags, axis=axis))

@@ -265,6 +265,8 @@ setitem.vjp(a=lambda g, index: setitem(g, 0, index=index), value=_setitem_wrt_va
 def take(a, *, indices, axis=None):
     """Elements (or slices along an axis) by number, as NumPy's."""
     indices = clean_index(indices)
+    if is_array(indices) and indices.dtype.kind == "b":
+        indices = indices.astype(np.intp)  # True is number 1, as NumPy's; x[mask] is what picks by booleans
     if axis is None:
         return a.reshape(-1)[indices]
     if problem := axis_problem("take", axis, a.ndim, a.shape):
