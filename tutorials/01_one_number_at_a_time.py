@@ -44,8 +44,11 @@ for h in (1, 0.1, 0.01, 0.001):
 
 # %% [markdown]
 # 7, 6.1, 6.01, 6.001: it goes to 6. The number that the slope goes to, as the nudge shrinks to nothing, is called the
-# *derivative*. It is written $\frac{df}{dx}$, "d f by d x". Do it at other places and you find $\frac{df}{dx} = 2x$:
-# at 3 it is 6, at 5 it is 10. From now on "slope" means the derivative.
+# *derivative*. It is written $\frac{df}{dx}$, "d f by d x". Algebra finds it for every place at once:
+#
+# $\frac{(x + h)^2 - x^2}{h} = \frac{2xh + h^2}{h} = 2x + h$
+#
+# As $h$ shrinks to nothing, $2x$ is left: 6 at 3, and 10 at 5. From now on "slope" means the derivative.
 #
 # In the picture, the curve is $x^2$. The line of slope 7 cuts it at 3 and at 4, which is one nudge further. The line
 # of slope 6 only touches it. Close to 3, curve and line can hardly be told apart.

@@ -130,6 +130,9 @@ for count in range(5):
 #
 # In the code, the weights of a layer are a table with a row for each input and a column for each unit, so that all rows and
 # both units are computed by one product of matrices.
+#
+# The weights are those of "The Math Behind GPT Models", the document whose numbers these tutorials compute anew. `compare`
+# prints what it says, and what comes out here.
 
 # %%
 W = mg.tensor([[20.0, -20.0], [20.0, -20.0]], dtype="float64")  # a column for OR, a column for NAND

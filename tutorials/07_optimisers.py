@@ -84,7 +84,8 @@ def draw(title, paths, loss=valley, x=(-4.6, 1.2), y=(-1.3, 1.3), goal=(0, 0)):
 # $$p \leftarrow p - \eta \, g$$
 #
 # In words: the new place $p$ is the old one, minus the learning rate $\eta$ times the gradient $g$. It is called SGD,
-# *stochastic gradient descent*. Stochastic, because in practice $g$ is computed on a few random examples at a time.
+# *stochastic gradient descent*. Stochastic, because in practice $g$ is computed on a few random examples at a time, a
+# *batch*.
 #
 # Try three rates. With a rate of 0.038 every step overshoots the bottom of the valley and lands on the opposite wall. With
 # 0.0405 it lands higher than before, and so on until it leaves the picture. The steepness decides where the limit is: each step
@@ -126,7 +127,7 @@ show(draw("with and without momentum", both), "07_momentum")
 #
 # The $\epsilon$, "epsilon", is a tiny number that keeps us from dividing by 0. At the first step $s$ is $0.1 g^2$, so
 # $g / \sqrt{s}$ is $\pm 3.16$, whether the gradient was −4 or 50. Steep and flat count the same: RMSprop sets out along the diagonal.
-# And it does not care about units. Make the valley a hundred times steeper, and the path stays the same.
+# And it does not care about units. Make the walls of the valley a hundred times steeper, and the path stays the same.
 
 # %%
 path = walk(RMSprop, lr=0.1, alpha=0.9)
@@ -207,8 +208,8 @@ show(draw("a valley that turns", turning, banana, (-1.8, 1.8), (-0.5, 2.1), (1, 
 #
 # Large weights are often a sign that a network has learned its examples by heart. *Weight decay* pulls every weight a little
 # toward 0 at each step. It can be done in two ways. The old one adds $\lambda p$ ("lambda" times the weight) to the gradient. In
-# Adam this goes wrong: the pull, too, is divided by $\sqrt{\hat v}$, so weights with large gradients are hardly pulled at all. AdamW
-# keeps the pull apart from the gradient:
+# Adam this goes wrong: the pull, too, is divided by $\sqrt{\hat v}$. So weights with large gradients are hardly pulled at all, and
+# those with tiny ones far too hard. AdamW keeps the pull apart from the gradient:
 #
 # $$p \leftarrow (1 - \eta \lambda)\, p \quad\text{and then a step of Adam}$$
 #
@@ -225,8 +226,8 @@ for optimiser in (Adam, AdamW):
     print(f"{optimiser.__name__:5}: {weights.detach().numpy().round(3)}")
 
 # %% [markdown]
-# AdamW treats both alike. (A little below 0.82, since the first few steps of Adam do not quite cancel.) Adam has left one as
-# it was and erased the other.
+# AdamW treats both alike. (A little below 0.82, since the first few steps of Adam do not quite cancel.) Adam has left one
+# almost as it was, and all but erased the other.
 #
 # ## Schedules
 #
@@ -287,7 +288,7 @@ show(mg.viz.lines(distances, x="step", y="distance to the bottom", log="y"), "07
 
 # %% [markdown]
 # It does. With a fixed rate the walkers come no nearer after some sixty steps. With the schedule they start more slowly, and
-# end about twice as near.
+# end more than twice as near.
 #
 # ## How weights start
 #
@@ -297,8 +298,8 @@ show(mg.viz.lines(distances, x="step", y="distance to the bottom", log="y"), "07
 #
 # $$n \cdot \sigma^2 \cdot q$$
 #
-# If $n \sigma^2$ is 2, signals double with each layer, and after twenty layers they are a million times too large. If it is a half,
-# they die out. It has to be 1: $\sigma^2 = 1/n$. *Xavier* initialisation takes $2 / (n_\text{in} + n_\text{out})$, a compromise with the
+# If $n \sigma^2$ is 2, the variance doubles with each layer, and after twenty layers it is a million times too large. If it is a
+# half, the signal dies out. It has to be 1: $\sigma^2 = 1/n$. *Xavier* initialisation takes $2 / (n_\text{in} + n_\text{out})$, a compromise with the
 # way back, where gradients add up over the outputs. ReLU throws away half of the signal, and so *He* initialisation makes up for
 # it: $\sigma^2 = 2 / n_\text{in}$.
 

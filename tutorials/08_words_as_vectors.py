@@ -3,8 +3,8 @@
 #
 # A network multiplies and adds. It cannot multiply "dog". So a text has to become numbers first, and good numbers: ones
 # that say that a dog is more like a cat than like a pudding. At the end you have cut text into pieces by a method of your
-# own, which agrees with minigrad's, and you have learned, in seconds, a vector for each of some 500 words. Nobody tells
-# them what the words mean, and yet "dog" finds other animals, and "red" other colours.
+# own, which agrees with minigrad's, and you have learned, in seconds, a vector for each of some 500 words. Nobody says
+# what the words mean, and yet "dog" finds other animals, and "red" other colours.
 #
 # It takes about 35 minutes to read and 10 seconds to run.
 
@@ -137,8 +137,8 @@ assert learned == ours
 
 # %% [markdown]
 # On a real text, more steps pay. Here it learns from 300 short stories, which minigrad makes up by itself: people, animals,
-# colours, dishes. Then it cuts a story that it has not seen, once with all its merges, and for the picture with the first
-# few, the first hundred, and so on. The row of tokens gets shorter, fast at first and then slowly.
+# colours, dishes. Then it cuts a story that it has not seen, once with all its merges, and for the picture with none of
+# them, with the first 25, the first 50, and so on. The row of tokens gets shorter, fast at first and then slowly.
 
 # %%
 known, new = mg.data.stories(300), mg.data.stories(301)[-1].text
@@ -223,8 +223,8 @@ print(
 )
 
 # %% [markdown]
-# How does a vector tell? Each word has two: $w$, for when it is in the middle, and $c$, for when it is somebody's context.
-# The score of a pair is their *dot product*: multiply number by number, and add up,
+# How does a vector tell? Each word has two, of 48 numbers each: $w$, for when it is in the middle, and $c$, for when it is
+# somebody's context. The score of a pair is their *dot product*: multiply number by number, and add up,
 #
 # $w \cdot c = w_1 c_1 + w_2 c_2 + \dots + w_{48} c_{48}$
 #
@@ -277,7 +277,8 @@ show(mg.viz.curves({"loss": curve}), "08_loss")
 # ## Neighbours
 #
 # How alike are two vectors $a$ and $b$? Their dot product again, but divided by their lengths $|a|$ and $|b|$, so that only
-# the direction counts. That is the *cosine* of the angle between them: 1 for the same direction, 0 for a right angle.
+# the direction counts. (A length is the root of the sum of the squares, by Pythagoras.) That is the *cosine* of the angle
+# between them: 1 for the same direction, 0 for a right angle.
 #
 # $\cos(a, b) = \frac{a \cdot b}{|a| \, |b|}$
 

@@ -201,7 +201,7 @@ compare("attention output", output, printed)
 #
 # ## The same in one call
 #
-# `F.scaled_dot_product_attention` is this line as a fast kernel. `nn.MultiHeadAttention` is the layer around it, with the
+# `F.scaled_dot_product_attention` is this line as one fast op. `nn.MultiHeadAttention` is the layer around it, with the
 # three matrices inside. We put ours in. It keeps them stacked, and each transposed, as PyTorch does. After attention it has
 # one more matrix, for many heads, which is the subject of tutorial 11; here it changes nothing.
 

@@ -107,7 +107,7 @@ print(scores)
 print(F.softmax(scores, axis=-1))
 
 # %% [markdown]
-# The first word can look at nothing but itself, so its weight is 1. In a layer it is one word, `is_causal=True`, and for
+# The first word can look at nothing but itself, so its weight is 1. A layer does it when told `is_causal=True`, and for
 # padding there is `nn.padding_mask`. The picture shows a random layer with two heads, which look differently already.
 
 # %%

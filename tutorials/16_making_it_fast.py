@@ -1,7 +1,8 @@
 # %% [markdown]
 # # 16. Making it fast
 #
-# A model learns the same whether a step takes a second or a millisecond. But what you can try in an afternoon, it decides.
+# A model learns the same whether a step takes a second or a millisecond. But speed decides how much you can try in an
+# afternoon.
 #
 # At the end you will have
 #
@@ -334,8 +335,8 @@ for step, (before, after) in enumerate(zip([2.0**24, *scales], scales)):
 print(f"error {errors[-1]:.4f}")
 
 # %% [markdown]
-# `Trainer(…, scaler=optim.MixedPrecision(model, optimizer))` is all it takes. On a processor without a graphics card it saves
-# memory and costs time: a CPU computes in float32 anyway, and converts on the way.
+# `Trainer(…, scaler=optim.MixedPrecision(model, optimizer))` is all it takes. Without a graphics card it saves memory and costs
+# time: a CPU computes in float32 anyway, and converts on the way.
 #
 # ## Many processes: data parallel
 #

@@ -1,12 +1,12 @@
 # %% [markdown]
 # # 17. Making it small
 #
-# A weight takes 32 bits. Does it need them? We take away bit after bit, down to a single one, and look what is left of what
+# A weight takes 32 bits. Does it need them? We take away bit after bit, down to a single one, and see what is left of what
 # the model knows.
 #
 # At the end you will have
 #
-# - seen what the bits of a number say;
+# - the bits of a number, and what each of them says;
 # - a trained network in 8 bits and in 4 bits a weight, and in about 1.6 bits and in one, each with its bytes and its score;
 # - an op through which a network learns although it is rounded.
 #

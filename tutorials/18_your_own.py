@@ -45,7 +45,7 @@ def bell(xp, a, width):
 print(bell(mg.tensor([0.0, 1.0, 2.0, 3.0]), 1.0))
 
 # %% [markdown]
-# It computes, but it cannot be differentiated yet. minigrad says so, rather than to pretend that the slope is 0.
+# It computes, but it cannot be differentiated yet. minigrad says so, and does not pretend that the slope is 0.
 
 # %%
 try:

@@ -8,7 +8,7 @@
 # At the end you will have
 #
 # - a function, an op and a training that do not know where they run;
-# - trained on a card that does not exist, and seen which mistakes it catches;
+# - a training on a card that does not exist, and the mistakes that this card catches;
 # - the commands for a card that does, if you have one. This script then uses it.
 #
 # Reading takes about 25 minutes, running about three seconds.
@@ -58,7 +58,8 @@ knowing = [file for file in files if "import cupy" in file.read_text()]
 print(f"{len(knowing)} of {len(files)} files import CuPy:", *[str(file.relative_to(package)) for file in knowing])
 
 # %% [markdown]
-# The engine looks at the array it is given, takes the module that fits, and hands it to the op. The rest does not ask.
+# The engine looks at the array it is given, takes the module that fits, and hands it to the op. The rest does not ask. (The
+# *host* is the computer that the card sits in.)
 
 
 # %%
@@ -216,8 +217,8 @@ print(*[part for part in source.split("\n\n") if any(word in part for word in sh
 #
 # $$t_{\text{cpu}} = 2\,\mu s + n \cdot 0.2\,ns \qquad t_{\text{card}} = 10\,\mu s + n \cdot 0.02\,ns$$
 #
-# These four numbers are guesses of the right size, no results. They are equal where $8\,\mu s = n \cdot 0.18\,ns$, at about
-# 44,000 numbers. XOR will never be faster on a card. A GPT with a large batch will be.
+# These four numbers are guesses of the right size, not results. Both times are equal where $8\,\mu s = n \cdot 0.18\,ns$, at
+# about 44,000 numbers. XOR will never be faster on a card. A GPT with a large batch will be.
 
 # %%
 counts = np.logspace(1, 8, 50)
