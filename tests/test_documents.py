@@ -268,6 +268,39 @@ def test_a_result_of_a_real_training_is_reported_in_a_short_form(tmp_path):
     assert result["detail"]["task"] == "sort" and 0 <= result["right"] <= result["asked"] == 5000
 
 
+def results_of(command: str) -> str:
+    """The section of the results that a command wrote."""
+    sections = (ROOT / "benchmarks" / "RESULTS.md").read_text(encoding="utf-8").split("\n## ")
+    (section,) = (text for text in sections if re.search(rf"^`{command}( --(json|write))+`", text, re.MULTILINE))
+    return section
+
+
+def is_among(number: str, measured: Sequence[str]) -> bool:
+    """Is it one of those that were measured, as far as it has digits?"""
+    digits = len(number.partition(".")[2])
+    return any(f"{float(value):.{digits}f}" == number for value in measured)
+
+
+def test_the_speeds_of_the_readme_are_those_that_were_measured():
+    rows = re.findall(r"^\|.+?\|(.*?)\|(.*?)\| `(python -m benchmarks[^`]+)` \|$", README, re.MULTILINE)
+    assert len(rows) >= 7
+    for with_numba, without, command in rows:
+        ratios = re.findall(r" / .*: (\d+\.\d+)(?: \(|$)", results_of(command), re.MULTILINE)
+        for number in re.findall(r"[\d.]+", f"{with_numba} {without}"):
+            assert is_among(number, ratios), f"{command}: {number}"
+
+
+def test_the_scores_of_the_readme_are_those_that_were_measured():
+    rows = re.findall(r"^\| `([\w-]+)`: .* \| (.*) \| (.*) \|$", README, re.MULTILINE)
+    assert len(rows) >= 6
+    for task, came_to, minutes in rows:
+        section = results_of(f"python -m benchmarks.trained {task}")
+        for number in re.findall(r"\d+\.\d+", came_to):
+            assert is_among(number, re.findall(r"\d+\.\d+", section)), f"{task}: {number}"
+        for took in re.findall(r"trained in ([\d.]+) minutes", section):
+            assert minutes.startswith(took), task
+
+
 def test_the_guide_to_pictures_names_all_of_them():
     import minigrad.viz
 
