@@ -132,9 +132,8 @@ def test_it_becomes_a_valid_notebook_with_the_same_cells(path, tmp_path):
 def test_a_notebook_runs_from_its_folder_and_displays_every_picture(monkeypatch):
     for name, value in {"MINIGRAD_KERNELS": KERNELS, "OPENBLAS_NUM_THREADS": "1"}.items():
         monkeypatch.setenv(name, value)
-    notebook = jupytext.read(
-        NUMBERED[3]
-    )  # one suffices, since all show their pictures alike; this one also writes files
+    # One suffices, since all show their pictures alike; this one also writes files.
+    notebook = jupytext.read(NUMBERED[3])
     NotebookClient(notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": FOLDER}}).execute()
     outputs = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
     printed = "".join(output.text for output in outputs if output.output_type == "stream")

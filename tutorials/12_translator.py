@@ -297,7 +297,7 @@ seen = mg.viz.attention(
 show(seen.alignment(), "12_small_alignment")
 
 # %% [markdown]
-# It looks at "you" and at "welcome". That is enough to tell the four sentences apart, and more it has not learned.
+# It looks at "you" and at "welcome". That is enough to tell the four sentences apart, so it has learned no more.
 #
 # ## A real one
 #

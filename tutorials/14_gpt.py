@@ -152,7 +152,7 @@ while len(written) < 60:
 print(tokenizer.decode(written))
 
 # %% [markdown]
-# Sense it does not make. But verbs stand where verbs stand, "the" is followed by a thing, and sentences end with a full
+# It makes no sense. But verbs stand where verbs stand, "the" is followed by a thing, and sentences end with a full
 # stop. Nobody has told it what a verb is.
 #
 # ## The mask, once more

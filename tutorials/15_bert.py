@@ -179,8 +179,8 @@ for name, which in {"all words": asked != IGNORED, "names": np.isin(asked, peopl
     print(f"{name:9}: {right[which].mean():.1%} of {which.sum()} hidden ones are guessed")
 
 # %% [markdown]
-# How these stories are told it knows well. Who is who it does not know at all: there are 32 names, so one in 32, or 3
-# percent, would be luck. That a name is missing it knows, but it has not learned to look for it in the sentences
+# It knows well how these stories are told. It does not know at all who is who: there are 32 names, so one in 32, or 3
+# percent, would be luck. It knows that a name is missing, but it has not learned to look for it in the sentences
 # around. (The GPT of tutorial 14 mixes up names as well.)
 #
 # ## Filling blanks
@@ -239,7 +239,7 @@ for answer in bert.predict("So Nora stayed dry, and Mia got <mask>.", "Ana lost 
 
 # %% [markdown]
 # "Wet" is right, though it thought of "cold" as well. "She" or "He" depends on Ana, and to this model it is a toss:
-# that a pronoun is missing it knows, but not which names go with which.
+# it knows that a pronoun is missing, but not which names go with which.
 #
 # ## Where the blank looks
 #

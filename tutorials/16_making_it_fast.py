@@ -324,7 +324,7 @@ for number, (name, (errors, _, zeros)) in enumerate(runs.items()):
 show(Scene(440, 255, shapes, "mixed precision"), "16_mixed_precision")
 
 # %% [markdown]
-# Unscaled, two thirds of the gradients are gone, and it learns badly. Scaled, it is as good as float32 (the one
+# Unscaled, more than half of the gradients are gone, and it learns badly. Scaled, it is as good as float32 (the one
 # curve lies on the other). Now without the division: there the scale is too large at first, and the scaler finds its way.
 
 # %%
