@@ -357,7 +357,12 @@ def test_compiled_kernels_do_not_lose_the_second_derivative(name, number):
 
 
 @NUMBA
-def test_the_kernels_that_were_asked_for_are_used(monkeypatch):
+@pytest.mark.parametrize(
+    "softmax",
+    [FUSED["softmax"], mg.Tensor.softmax, lambda x: x.softmax(axis=-1), mg.nn.functional.softmax],
+    ids=["fused", "method", "method with an axis", "function"],
+)
+def test_the_kernels_that_were_asked_for_are_used(softmax, monkeypatch):
     x = mg.tensor(normal(100, 100).astype("float32"))
     with use("numba"):
         assert kernels.implementation() == "numba"
@@ -368,10 +373,10 @@ def test_the_kernels_that_were_asked_for_are_used(monkeypatch):
     compiled = FUSED["softmax"].kernels["numba"]
     monkeypatch.setitem(FUSED["softmax"].kernels, "numba", compiled._replace(forward=refuse))
     with use("numpy"):
-        FUSED["softmax"](x)
+        softmax(x)
         assert kernels.implementation() == "numpy"
     with use("numba"), pytest.raises(AssertionError, match="was called"):
-        FUSED["softmax"](x)
+        softmax(x)
 
 
 def test_a_backward_that_needs_an_overwritten_output_names_it():

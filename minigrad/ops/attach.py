@@ -98,7 +98,7 @@ def _method(op: Op | Composite) -> Callable[..., Any]:
         short = op.unary if complete else op
 
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
-        return op(self, *args, **kwargs) if args or kwargs else short(self)
+        return op(self, *args, **kwargs) if args or kwargs or op.fused else short(self)
 
     method.__name__ = op.name
     method.__qualname__ = f"Tensor.{op.name}"
