@@ -85,6 +85,10 @@ def test_help_of_every_command_has_an_example_that_can_be_called_so(name, capsys
         (["plot", "runs/x", "-o", "curves.gif"], "end its name in .svg, .png or .pdf"),
         (["graph", os.path.join("rusn", "xor")], "does not exist: give the directory of a run, or a model"),
         (["predict", "runs/x"], "required: INPUT"),
+        (["predict", "runs/x", "caf\udce9"], r"INPUT: expected text in UTF-8, got 'caf\udce9'"),
+        (["sample", "runs/x", "caf\udce9"], r"PROMPT: expected text in UTF-8, got 'caf\udce9'"),
+        (["translate", "caf\udce9"], r"TEXT: expected text in UTF-8, got 'caf\udce9'"),
+        (["attention", "runs/x", "caf\udce9"], r"TEXT: expected text in UTF-8, got 'caf\udce9'"),
         (["export", "runs/x"], "-o"),
     ],
 )

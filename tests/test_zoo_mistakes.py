@@ -208,6 +208,22 @@ def test_a_directory_that_holds_a_run_is_refused_before_the_data_is_made_and_sta
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
+@pytest.mark.parametrize("out", ["file", "file/run"])
+def test_a_file_in_the_place_of_a_run_is_refused_before_the_data_is_made(out, installed, tmp_path):
+    (tmp_path / "file").write_text("mine")
+    installed[:] = [Point("other", dataclasses.replace(SPEC, name="other", data=fail))]
+    with pytest.raises(RunError, match="cannot be a run directory: .*file' is a file"):
+        zoo.train("other", tmp_path / out, progress=False)
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_a_place_that_may_not_be_written_to_is_refused_before_the_data_is_made(installed, tmp_path, monkeypatch):
+    monkeypatch.setattr("os.access", lambda path, mode: False)  # as for somebody who is not root
+    installed[:] = [Point("other", dataclasses.replace(SPEC, name="other", data=fail))]
+    with pytest.raises(RunError, match="cannot be a run directory: .* may not be written to"):
+        zoo.train("other", tmp_path / "run", progress=False)
+
+
 @pytest.mark.parametrize("text", ["", "[]", '{"config": 3}', '{"config": {"model": ["line"]}}', "\x00"])
 def test_a_run_directory_whose_config_is_damaged_is_refused(installed, tmp_path, text):
     (tmp_path / "run").mkdir()

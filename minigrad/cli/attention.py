@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from pathlib import Path
 
-from .parsing import Command, Parser, Usage, flag_threads, use_threads, whole_number
+from .parsing import Command, Parser, Usage, flag_threads, readable, use_threads, whole_number
 from .telling import plain
 
 __all__ = ["ATTENTION"]
@@ -18,7 +18,7 @@ def _arguments(parser: Parser) -> None:
     parser.add_argument(
         "run_directory", metavar="DIR", help="a run's directory, a checkpoint file, or an exported folder"
     )
-    parser.add_argument("text", metavar="TEXT", help="what the model reads")
+    parser.add_argument("text", type=readable, metavar="TEXT", help="what the model reads")
     parser.add_argument(
         "-o", "--output", default="attention.html", metavar="FILE",
         help="a page (.html), a picture (.svg, .png, .pdf) or numbers (.json) to write (default: attention.html)",

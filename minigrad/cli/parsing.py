@@ -12,8 +12,8 @@ from typing import NoReturn
 from ..engine.errors import ArgumentError, DeviceError, nearest
 
 __all__ = [
-    "Command", "Parser", "Usage", "calling", "check_environment", "counting", "flag_json", "flag_threads", "use_threads",
-    "whole_number",
+    "Command", "Parser", "Usage", "calling", "check_environment", "counting", "flag_json", "flag_threads", "readable",
+    "use_threads", "whole_number",
 ]  # fmt: skip
 
 
@@ -77,6 +77,15 @@ def counting(text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text)):
         raise argparse.ArgumentTypeError(f"expected a whole number from 1 up, got {text!r}")
     return int(text)
+
+
+def readable(text: str) -> str:
+    """What was typed, if it is text: Python hands on bytes that are not UTF-8 as halves of surrogate pairs."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise argparse.ArgumentTypeError(f"expected text in UTF-8, got {text!a}") from None
+    return text
 
 
 def flag_json(parser: Parser) -> None:

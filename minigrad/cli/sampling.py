@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 
-from .parsing import Command, Parser, Usage, calling, flag_threads, use_threads, whole_number
+from .parsing import Command, Parser, Usage, calling, flag_threads, readable, use_threads, whole_number
 from .telling import plain
 
 __all__ = ["SAMPLE"]
@@ -18,8 +18,9 @@ def _arguments(parser: Parser) -> None:
         "run_directory", metavar="DIR", help="a run's directory, a checkpoint file, or an exported folder"
     )
     parser.add_argument(
-        "prompt", nargs="?", default="", metavar="PROMPT", help="what it writes on after (default: nothing)"
-    )
+        "prompt", nargs="?", default="", type=readable, metavar="PROMPT",
+        help="what it writes on after (default: nothing)",
+    )  # fmt: skip
     parser.add_argument(
         "--length", type=whole_number, default=LENGTH, metavar="N", help=f"tokens to write, at most (default: {LENGTH})"
     )
@@ -34,8 +35,9 @@ def _arguments(parser: Parser) -> None:
         "--repetition-penalty", type=float, default=1.0, metavar="R", help="above 1 it repeats itself less (default: 1)"
     )
     parser.add_argument(
-        "--stop", action="append", default=[], metavar="TEXT", help="end before this text; may be given more than once"
-    )
+        "--stop", action="append", default=[], type=readable, metavar="TEXT",
+        help="end before this text; may be given more than once",
+    )  # fmt: skip
     parser.add_argument("--seed", type=whole_number, default=0, metavar="N", help="of what is drawn (default: 0)")
     parser.add_argument(
         "--no-cache", action="store_true", help="compute everything anew for each token: slower, the same"

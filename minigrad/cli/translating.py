@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .parsing import Command, Parser, Usage, counting, flag_json, flag_threads, use_threads
+from .parsing import Command, Parser, Usage, counting, flag_json, flag_threads, readable, use_threads
 from .telling import as_json, plain
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def _penalty(text: str) -> float:
 
 
 def _arguments(parser: Parser) -> None:
-    parser.add_argument("texts", nargs="*", metavar="TEXT", help="what to translate")
+    parser.add_argument("texts", nargs="*", type=readable, metavar="TEXT", help="what to translate")
     parser.add_argument(
         "--run", dest="run_directory", metavar="DIR", help="the run of a translator (default: the newest one in runs)"
     )

@@ -6,7 +6,7 @@ import os
 from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
-from .parsing import Command, Parser, Usage, counting, flag_json, flag_threads, use_threads
+from .parsing import Command, Parser, Usage, counting, flag_json, flag_threads, readable, use_threads
 from .telling import as_command, as_json, plain, table
 
 if TYPE_CHECKING:
@@ -48,7 +48,9 @@ def _eval(options: Namespace) -> int:
 
 def _predict_arguments(parser: Parser) -> None:
     _run_argument(parser)
-    parser.add_argument("inputs", nargs="+", metavar="INPUT", help="what to answer; its README says in which form")
+    parser.add_argument(
+        "inputs", nargs="+", type=readable, metavar="INPUT", help="what to answer; its README says in which form"
+    )
     flag_threads(parser)
     flag_json(parser)
 

@@ -145,7 +145,7 @@ def trainer_of(
 ) -> Trainer:
     """A Trainer for a model of the zoo; with `again`, one that goes on with the run in `out`."""
     if out is not None and not again:
-        _refuse_taken(out)
+        _refuse_unfit(out)
     seed_everything(seed)
     given = data_of(spec, config, data)
     config = given.config if given.config is not None else config
@@ -226,15 +226,21 @@ def adamw(model: Any, config: Any) -> Any:
     return AdamW(model.parameters(), lr=config.lr, weight_decay=config.weight_decay)
 
 
-def _refuse_taken(out: str | os.PathLike[str]) -> None:
-    """A run is never overwritten, and that is said before time is spent on the data."""
-    ranks = world()
+def _refuse_unfit(out: str | os.PathLike[str]) -> None:
+    """A run is never overwritten and needs a place that can be written to, and that is said before time is spent on the data."""
+    ranks, folder = world(), os.fspath(out)
     with ranks.bound():
         if ranks.from_first(ranks.rank == 0 and holds_a_run(out)):
-            folder = os.fspath(out)
             raise RunError(
                 f"{folder!r} already holds a run",
                 fix=f"go on with it: minigrad resume {folder}; or choose another --out",
+            )
+        place = Path(out).absolute()
+        there = next(path for path in (place, *place.parents) if os.path.exists(path))
+        if ranks.rank == 0 and not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):
+            problem = "may not be written to" if there.is_dir() else "is a file"
+            raise RunError(
+                f"{folder!r} cannot be a run directory: {os.fspath(there)!r} {problem}", fix="choose another --out"
             )
 
 
