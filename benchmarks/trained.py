@@ -9,7 +9,7 @@
 | sort | a GPT that sorts six digits | made |
 | reverse | a translator that says up to 25 numbers backwards, tested on up to 30 | made |
 | multi30k | English to German, test 2016; the mean of the last five checkpoints, beam 5 | multi30k/*.en, *.de |
-| multi30k-long | the same, twice as long | multi30k/*.en, *.de |
+| multi30k-long | the same for 80 epochs; the length penalty is that which does best on the validation sentences | multi30k/*.en, *.de |
 | tatoeba | English to Spanish, split by unique source, all translations of a source as references | tatoeba/spa-eng.zip |
 
 Data that does not come with minigrad is read below $MINIGRAD_DATA, or downloaded where its source offers that.
@@ -18,6 +18,7 @@ Times are those of training, with its validations.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -41,6 +42,7 @@ from .results import add_write_option, conclude
 
 SHAKESPEARE = "gpt:shakespeare-cpu"
 SHOWN = 50  # translations of Tatoeba's sentences that are printed
+PENALTIES = (0.6, 1.0, 1.3, 1.6, 2.0)  # of length, from which one may be chosen
 QUICK = 2  # steps of a training that only shows that everything works
 
 
@@ -72,11 +74,11 @@ def state_of(run: Path) -> dict[str, Any]:
     return read_checkpoint(find_checkpoint(run, "latest")).state
 
 
-def judged(loaded: Any, path: Path, which: str = "scores") -> dict[str, Any]:
+def judged(loaded: Any, which: str = "scores", data: str | None = None) -> dict[str, Any]:
     """The scores of a model, which are computed once and then kept beside its run."""
-    kept = path.with_name(f"{path.name}-{which}.json")
+    kept = loaded.path.with_name(f"{loaded.path.name}-{which}.json")
     if not kept.exists():
-        write_atomically(kept, json.dumps(loaded.evaluate()).encode())
+        write_atomically(kept, json.dumps(loaded.evaluate(data)).encode())
     return json.loads(kept.read_text())
 
 
@@ -115,7 +117,7 @@ def shakespeare(options: Any) -> tuple[str, dict[str, Any]]:
     rows, ours, theirs = [], [], []
     for seed in (0,) if options.quick else (0, 1, 2):
         loaded, steps, seconds = trained(SHAKESPEARE, options, seed, text)
-        loss = judged(loaded, loaded.path)["whole_validation_loss"]
+        loss = judged(loaded)["whole_validation_loss"]
         ours.append({"seconds": seconds, "loss": loss})
         theirs.append(in_pytorch(loaded.path, text, seed, steps))
         rows += [
@@ -146,7 +148,7 @@ def in_pytorch(run: Path, text: str, seed: int, steps: int) -> dict[str, float]:
 def sort(options: Any) -> tuple[str, dict[str, Any]]:
     """How many of 5,000 rows of digits are sorted."""
     loaded, steps, seconds = trained("gpt:sort", options)
-    scores = judged(loaded, loaded.path)
+    scores = judged(loaded)
     lines = [
         f"{steps:,} steps, seed 0: trained in {minutes(seconds)}",
         verdict(f"sorted of {scores['asked']:,}", scores["right"], 5000, digits=0),
@@ -166,7 +168,8 @@ def multi30k(options: Any) -> tuple[str, dict[str, Any]]:
 
 def multi30k_long(options: Any) -> tuple[str, dict[str, Any]]:
     """The same, trained for longer, toward the best published figure of a model of this size."""
-    return translated("translator:multi30k-long", options, 41.0, "beam 5", average=5)
+    validation = ",".join(str(fetch(f"multi30k/val.{language}")) for language in ("en", "de"))
+    return translated("translator:multi30k-long", options, 41.0, "beam 5", average=5, validation=validation)
 
 
 def tatoeba(options: Any) -> tuple[str, dict[str, Any]]:
@@ -178,15 +181,34 @@ def tatoeba(options: Any) -> tuple[str, dict[str, Any]]:
 
 
 def translated(
-    name: str, options: Any, goal: float | None, how: str, average: int = 0, most_minutes: float | None = None
+    name: str,
+    options: Any,
+    goal: float | None,
+    how: str,
+    average: int = 0,
+    most_minutes: float | None = None,
+    validation: str | None = None,
 ) -> tuple[str, dict[str, Any]]:
-    """Train a translator, and judge its best checkpoint, and the mean of its last ones if it is asked for."""
+    """Train a translator, and judge its best checkpoint, or the mean of its last ones too, if it is asked for.
+
+    The length penalty is the run's, or, with validation sentences, the one with which the mean translates these best.
+    """
     loaded, steps, seconds = trained(name, options)
-    scores = {"best checkpoint": judged(loaded, loaded.path)}
+    candidates = {"best checkpoint": loaded}
     if average:
         kept = min(average, len(checkpoints_of(loaded.path)))
-        loaded.model.load_state_dict(average_checkpoints(loaded.path, kept))
-        scores[f"mean of the last {kept}"] = judged(loaded, loaded.path, f"mean-{kept}")
+        mean_of_last = zoo.load(loaded.path)
+        mean_of_last.model.load_state_dict(average_checkpoints(loaded.path, kept))
+        candidates[f"mean of the last {kept}"] = mean_of_last
+    tried: dict[float, float] = {}
+    if validation is not None and not options.quick:
+        tried = penalties_tried(list(candidates.values())[-1], validation)
+        best = max(tried, key=tried.__getitem__)
+        candidates = {which: with_penalty(one, best) for which, one in candidates.items()}
+        how += f", length penalty {best:g}"
+    scores = {
+        which: judged(one, f"{which} {one.config.alpha:g}".replace(" ", "-")) for which, one in candidates.items()
+    }
     rows = [
         [which, *(f"{one[key]:.2f}" for key in ("bleu", "chrf", "exact_match", "perplexity"))]
         for which, one in scores.items()
@@ -194,12 +216,25 @@ def translated(
     last = list(scores.values())[-1]
     lines = [
         f"{steps:,} steps, seed 0: trained in {minutes(seconds)}; {how}",
+        *(f"length penalty {alpha:g}: {bleu:.2f} BLEU on the validation sentences" for alpha, bleu in tried.items()),
         table((f"{last['sentences']:,} sentences", "BLEU", "chrF", "exact, %", "perplexity"), rows),
         *([verdict("BLEU", last["bleu"], goal)] if goal else []),
         *([verdict("minutes of training", seconds / 60, most_minutes, least=False)] if most_minutes else []),
         f"{last['bleu_signature']}\n{last['chrf_signature']}",
     ]
     return "\n".join(lines), {"seconds": seconds, **{which: numbers(one) for which, one in scores.items()}}
+
+
+def with_penalty(loaded: Any, alpha: float) -> Any:
+    """The same model, which is to search with another length penalty."""
+    return dataclasses.replace(loaded, config=dataclasses.replace(loaded.config, alpha=alpha))
+
+
+def penalties_tried(loaded: Any, validation: str) -> dict[float, float]:
+    """The BLEU on the validation sentences with each length penalty."""
+    return {
+        alpha: judged(with_penalty(loaded, alpha), f"validation-{alpha:g}", validation)["bleu"] for alpha in PENALTIES
+    }
 
 
 def show_some(loaded: Any) -> None:

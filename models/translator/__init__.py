@@ -222,7 +222,7 @@ _MULTI30K = {
     "hidden": 256, "dropout": 0.2, "smoothing": 0.1, "batch": 1500, "lr": 0.003,
     "warmup": 1000, "epochs": 17, "keep": 5, "beams": 5, "bleu": "none",
 }  # fmt: skip
-_MULTI30K_LONG = {**_MULTI30K, "epochs": 34}
+_MULTI30K_LONG = {**_MULTI30K, "vocab": 5000, "dropout": 0.3, "inner_dropout": 0.0, "epochs": 80}
 _REVERSE = {
     "corpus": "reverse", "pairs": 100_000, "vocabulary": "word", "depth": 2, "dim": 64, "heads": 4, "hidden": 256,
     "positions": "rotary", "dropout": 0.0, "smoothing": 0.0, "batch": 2048, "lr": 0.002, "weight_decay": 0.1, "epochs": 7, "beams": 1, "bleu": "none",
