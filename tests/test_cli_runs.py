@@ -300,7 +300,7 @@ def test_a_run_directory_that_cannot_be_made_is_told(tmp_path, capsys):
     (tmp_path / "file").write_text("")
     assert main(["train", "xor", "--out", str(tmp_path / "file" / "run")]) == 1
     errors = capsys.readouterr().err
-    assert "cannot be a run directory: Not a directory" in errors and "fix:" in errors
+    assert f"cannot be a run directory: {str(tmp_path / 'file')!r} is a file" in errors and "fix:" in errors
 
 
 def test_data_that_is_not_there_is_told_and_nothing_is_left(tmp_path, capsys):
