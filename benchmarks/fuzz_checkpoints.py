@@ -18,10 +18,10 @@ BATCH = 5000
 def main() -> int:
     soak = Soak("fuzz_checkpoints", __doc__, {"cases": 5_000_000}, {"cases": 10_000})
     helpers()
-    import hostile_checkpoints as hostile  # type: ignore[import-not-found]
-    from places import in_memory  # type: ignore[import-not-found]
+    from support import hostile_checkpoints as hostile  # type: ignore[import-not-found]
+    from support.folders import in_memory  # type: ignore[import-not-found]
 
-    from minigrad.engine.errors import CheckpointError
+    from minigrad.errors import CheckpointError
     from minigrad.train import read_checkpoint
 
     with in_memory() as place:

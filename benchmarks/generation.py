@@ -23,10 +23,10 @@ from typing import Any
 
 import numpy as np
 
-from .gpt import CONFIGS, Config, weights
 from .measure import Worker, alternate, arguments, machine, progress, ratio, serve, summary, table
 from .results import add_write_option, conclude
 from .train_step import KERNELS, left_out, verdicts
+from .twins.gpt import CONFIGS, Config, weights
 
 MODULE = "benchmarks.generation"
 LIBRARIES = (*(f"minigrad, {name}" for name in KERNELS), "PyTorch, allocated", "PyTorch, joined")
@@ -54,16 +54,16 @@ def make_step(name: str, peer: str) -> Callable[[], Any]:
     library, kind, threads = peer.split(", ")
     count = 1 if threads == "1 thread" else machine()["cores"]
     if library == "PyTorch":
-        from .generation_torch import torch_tokens
+        from .twins.generation_torch import torch_tokens
 
         return torch_tokens(config, bold_weights(config), PROMPT, tokens_of(config), kind, count)
     os.environ["MINIGRAD_KERNELS"] = kind  # which minigrad reads when it is imported
-    from minigrad.kernels.threads import keep_to
+    from minigrad.runtime.threads import limit_threads
 
-    from .gpt_minigrad import loaded_kernels
+    from .twins.gpt_minigrad import loaded_kernels
 
     loaded_kernels()
-    keep_to(count)
+    limit_threads(count)
     return minigrad_tokens(config)
 
 

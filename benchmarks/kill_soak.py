@@ -17,9 +17,9 @@ from .soak import Soak, helpers
 def main() -> int:
     soak = Soak("kill_soak", __doc__, {"training": 300, "saving": 1000}, {"training": 3, "saving": 20})
     helpers()
-    import train_to_be_killed as training  # type: ignore[import-not-found]
-    from killing import finish, kill, kill_while_saving, outcome  # type: ignore[import-not-found]
-    from places import in_memory  # type: ignore[import-not-found]
+    from support import killable_training as training  # type: ignore[import-not-found]
+    from support.crashes import finish, kill, kill_while_saving, outcome  # type: ignore[import-not-found]
+    from support.folders import in_memory  # type: ignore[import-not-found]
 
     mixtures = [(o, s, d) for o in training.OPTIMIZERS for s in training.SCHEDULES for d in training.SAMPLERS]
     random.Random(0).shuffle(mixtures)

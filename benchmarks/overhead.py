@@ -2,7 +2,7 @@
 
     python -m benchmarks.overhead [--quick] [--json]
 
-The training step is the one in `benchmarks/xor.py`, in every library that is installed, each in its own process;
+The training step is the one in `benchmarks/twins/xor.py`, in every library that is installed, each in its own process;
 a library that reaches another loss than the others makes the command fail.
 """
 
@@ -37,7 +37,7 @@ from .measure import (
     timed,
     verdict,
 )
-from .xor import PEERS
+from .twins.xor import PEERS
 
 MICRO = 1e6
 

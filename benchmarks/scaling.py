@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from .floor import operations
-from .gpt import Config
 from .measure import ROOT, alternate, arguments, machine, progress, summary, table, timed
 from .results import add_write_option, conclude
+from .twins.gpt import Config
 
 BASE = Config(layers=2, dim=128, heads=4, batch=8, length=64)
 SWEEPS: dict[str, tuple[int, ...]] = {
@@ -44,7 +44,7 @@ def exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
 
 def measure(what: str, base: Config, sizes: Sequence[int], rounds: int, steps: int) -> dict[str, Any]:
     """Milliseconds a step for each size, which take turns in one process, and the exponents."""
-    from .gpt_minigrad import minigrad_step
+    from .twins.gpt_minigrad import minigrad_step
 
     changes: list[dict[str, Any]] = [{what: size} for size in sizes]
     configs = [replace(base, **change) for change in changes]

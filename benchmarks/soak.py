@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,9 +23,19 @@ def helpers() -> None:
 
 
 class Soak:
-    """Counts what was done and what failed, in `build/NAME.json`, which is replaced whole after each piece of work."""
+    """Counts what was done and what failed, in `build/NAME.json`, which is replaced whole after each piece of work.
 
-    def __init__(self, name: str, description: str | None, goals: dict[str, int], quick: dict[str, int]):
+    `goals` are how many of each thing are to be done, `numbers` further options, each with its default and its help.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        description: str | None,
+        goals: dict[str, int],
+        quick: dict[str, int],
+        numbers: dict[str, tuple[int, str]] | None = None,
+    ):
         parser = arguments(description)
         parser.add_argument(
             "--state", type=Path, default=ROOT / "build" / f"{name}.json", help="where it is kept how far it is"
@@ -32,6 +43,8 @@ class Soak:
         parser.add_argument("--again", action="store_true", help="begin anew")
         for goal, count in goals.items():
             parser.add_argument(f"--{goal}", type=int, default=None, help=f"how many (default {count:,})")
+        for number, (default, text) in (numbers or {}).items():
+            parser.add_argument(f"--{number}", type=int, default=default, help=f"{text} (default {default:,})")
         self.options: argparse.Namespace = parser.parse_args()
         self.name = name
         defaults = quick if self.options.quick else goals
@@ -43,6 +56,9 @@ class Soak:
         known = json.loads(path.read_text()) if path.exists() and not self.options.again else {}
         self.done: dict[str, int] = {goal: int(known.get("done", {}).get(goal, 0)) for goal in goals}
         self.failures: list[str] = list(known.get("failures", []))
+        self.outcomes: Counter[str] = Counter(
+            known.get("outcomes", {})
+        )  # of what did not fail, where there are several
 
     def run(self, goal: str, piece: Callable[[int], int], title: str) -> None:
         """Call `piece(number done)` until the goal is reached; it returns how many it did. What it raises is a failure."""
@@ -61,7 +77,8 @@ class Soak:
         path = self.options.state
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_suffix(".tmp")
-        temporary.write_text(json.dumps({"done": self.done, "failures": self.failures}))
+        state = {"done": self.done, "failures": self.failures, "outcomes": self.outcomes}
+        temporary.write_text(json.dumps(state))
         os.replace(temporary, path)
 
     def report(self, **more: Any) -> int:
@@ -70,10 +87,13 @@ class Soak:
         print(describe(here))
         for goal, count in self.done.items():
             print(f"{goal}: {count:,}")
+        for outcome, count in self.outcomes.most_common():
+            print(f"{count:8,} {outcome}")
         print(f"failures: {len(self.failures)}")
         for failure in self.failures[:20]:
             print(f"  {failure}")
         if self.options.json:
-            result = {"benchmark": self.name, "machine": here, "done": self.done, "failures": self.failures, **more}
+            result = {"benchmark": self.name, "machine": here, "done": self.done, "failures": self.failures}
+            result |= {"outcomes": self.outcomes, **more} if self.outcomes else more
             print(json.dumps(result))
         return 1 if self.failures else 0

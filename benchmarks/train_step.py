@@ -23,11 +23,11 @@ from typing import Any
 
 import numpy as np
 
-from . import gpt, translator
 from .floor import gemm_step
 from .measure import Worker, alternate, arguments, machine, progress, ratio, serve, summary, table
 from .memory import Peak
 from .results import add_write_option, conclude
+from .twins import gpt, translator
 
 Config = gpt.Config | translator.Config
 CONFIGS: dict[str, Config] = {**gpt.CONFIGS, **translator.CONFIGS}
@@ -52,7 +52,7 @@ MEGA = 2**20
 
 def twin(config: Config, library: str) -> Any:
     """The module of a model in "minigrad" or in "torch"."""
-    return import_module(f".{config.family}_{library}", __package__)
+    return import_module(f".twins.{config.family}_{library}", __package__)
 
 
 def make_step(peer: str, config: Config) -> Callable[[], Any]:
@@ -71,7 +71,7 @@ def import_library(peer: str, config: Config) -> None:
         twin(config, "torch")
     else:
         os.environ["MINIGRAD_KERNELS"] = peer.removeprefix("minigrad, ")  # which minigrad reads when it is imported
-        from .gpt_minigrad import loaded_kernels
+        from .twins.gpt_minigrad import loaded_kernels
 
         loaded_kernels()
         twin(config, "minigrad")

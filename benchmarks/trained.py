@@ -33,9 +33,9 @@ import numpy as np
 from minigrad import MinigradError, zoo
 from minigrad.data import fetch
 from minigrad.saving import write_atomically
-from minigrad.train import average_checkpoints, find_checkpoint, read_checkpoint
+from minigrad.train import average_checkpoints, find_checkpoint, read_state
 from minigrad.train.run import checkpoints_of, holds_a_run
-from minigrad.zoo.reporting import report
+from minigrad.zoo.report import report
 
 from .measure import ROOT, arguments, machine, table
 from .results import add_write_option, conclude
@@ -71,10 +71,10 @@ def trained(name: str, options: Any, seed: int = 0, data: str | None = None) -> 
 
 def state_of(run: Path) -> dict[str, Any]:
     """What the newest checkpoint of a run says of it."""
-    return read_checkpoint(find_checkpoint(run, "latest")).state
+    return read_state(find_checkpoint(run, "latest"))
 
 
-def judged(loaded: Any, which: str = "scores", data: str | None = None) -> dict[str, Any]:
+def scores_of(loaded: Any, which: str = "scores", data: str | None = None) -> dict[str, Any]:
     """The scores of a model, which are computed once and then kept beside its run."""
     kept = loaded.path.with_name(f"{loaded.path.name}-{which}.json")
     if not kept.exists():
@@ -117,7 +117,7 @@ def shakespeare(options: Any) -> tuple[str, dict[str, Any]]:
     rows, ours, theirs = [], [], []
     for seed in (0,) if options.quick else (0, 1, 2):
         loaded, steps, seconds = trained(SHAKESPEARE, options, seed, text)
-        loss = judged(loaded)["whole_validation_loss"]
+        loss = scores_of(loaded)["whole_validation_loss"]
         ours.append({"seconds": seconds, "loss": loss})
         theirs.append(in_pytorch(loaded.path, text, seed, steps))
         rows += [
@@ -139,7 +139,7 @@ def in_pytorch(run: Path, text: str, seed: int, steps: int) -> dict[str, float]:
     """What PyTorch makes of the same weights and batches, in a process of its own; computed once."""
     kept = run.with_name(f"{run.name}-pytorch.json")
     if not kept.exists():
-        command = [sys.executable, "-m", "benchmarks.shakespeare_torch", text, str(seed), str(steps)]
+        command = [sys.executable, "-m", "benchmarks.twins.shakespeare_torch", text, str(seed), str(steps)]
         done = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
         write_atomically(kept, done.stdout.splitlines()[-1].encode())
     return json.loads(kept.read_text())
@@ -148,7 +148,7 @@ def in_pytorch(run: Path, text: str, seed: int, steps: int) -> dict[str, float]:
 def sort(options: Any) -> tuple[str, dict[str, Any]]:
     """How many of 5,000 rows of digits are sorted."""
     loaded, steps, seconds = trained("gpt:sort", options)
-    scores = judged(loaded)
+    scores = scores_of(loaded)
     lines = [
         f"{steps:,} steps, seed 0: trained in {minutes(seconds)}",
         verdict(f"sorted of {scores['asked']:,}", scores["right"], 5000, digits=0),
@@ -189,7 +189,7 @@ def translated(
     most_minutes: float | None = None,
     validation: str | None = None,
 ) -> tuple[str, dict[str, Any]]:
-    """Train a translator, and judge its best checkpoint, or the mean of its last ones too, if it is asked for.
+    """Train a translator, and evaluate its best checkpoint, or the mean of its last ones too, if it is asked for.
 
     The length penalty is the run's, or, with validation sentences, the one with which the mean translates these best.
     """
@@ -207,7 +207,7 @@ def translated(
         candidates = {which: with_penalty(one, best) for which, one in candidates.items()}
         how += f", length penalty {best:g}"
     scores = {
-        which: judged(one, f"{which} {one.config.alpha:g}".replace(" ", "-")) for which, one in candidates.items()
+        which: scores_of(one, f"{which} {one.config.alpha:g}".replace(" ", "-")) for which, one in candidates.items()
     }
     rows = [
         [which, *(f"{one[key]:.2f}" for key in ("bleu", "chrf", "exact_match", "perplexity"))]
@@ -233,13 +233,14 @@ def with_penalty(loaded: Any, alpha: float) -> Any:
 def penalties_tried(loaded: Any, validation: str) -> dict[float, float]:
     """The BLEU on the validation sentences with each length penalty."""
     return {
-        alpha: judged(with_penalty(loaded, alpha), f"validation-{alpha:g}", validation)["bleu"] for alpha in PENALTIES
+        alpha: scores_of(with_penalty(loaded, alpha), f"validation-{alpha:g}", validation)["bleu"]
+        for alpha in PENALTIES
     }
 
 
 def show_some(loaded: Any) -> None:
     """Print translations of test sentences; they stay on the screen, since the sentences are not ours."""
-    from minigrad_models.translator.judging import tests_of
+    from minigrad_models.translator.evaluation import tests_of
 
     pairs = next(iter(tests_of(loaded, None).values()))
     chosen = [pairs[i] for i in np.random.default_rng(0).choice(len(pairs), min(SHOWN, len(pairs)), replace=False)]

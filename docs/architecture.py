@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from minigrad.viz.layout import POINTS, lay_out
-from minigrad.viz.scene import Group, Line, Rect, Scene, Text, text_width
+from minigrad.viz.drawing.scene import Group, Line, Rect, Scene, Text, text_width
+from minigrad.viz.graph.layout import POINTS, lay_out
 
 __all__ = [
     "FILES",
@@ -33,15 +33,28 @@ PICTURE = ROOT / "docs" / "pictures" / "architecture.svg"
 
 # Each part may import from its own line and from those above; `minigrad` is the package's own __init__.py.
 LAYERS = [
-    {"engine": "tensors, the graph, devices, errors"},
-    {"ops": "each op and its derivative", "kernels": "fused ops and threads"},
+    {"errors": "what went wrong, and the fix", "signature": "arguments of a function", "tree": "nested structures"},
+    {"engine": "tensors, the graph, devices"},
+    {
+        "random": "keys for random numbers",
+        "debug": "tracers, the first NaN",
+        "hooks": "on gradients",
+        "runtime": "threads, processes",
+    },
+    {"ops": "each op and its derivative", "kernels": "fused ops"},
     {
         "functions": "ops as mg.NAME",
+        "interop": "NumPy's protocols, DLPack",
         "autograd": "gradients as in PyTorch",
         "transforms": "gradients as in JAX",
         "saving": "safetensors",
     },
-    {"check": "gradients, numerically", "nn": "modules and layers", "optim": "optimisers, schedules"},
+    {
+        "web": "the server of pages",
+        "check": "gradients, numerically",
+        "nn": "modules and layers",
+        "optim": "optimisers, schedules",
+    },
     {"minigrad": "import minigrad as mg"},
     {
         "data": "tokenizers, batches",
@@ -56,7 +69,19 @@ LAYERS = [
 ]
 LEVEL = {part: level for level, parts in enumerate(LAYERS) for part in parts}
 MODELS = {"models": "plugins, found by name"}
-COLORS = ("parameter", "parameter", "parameter", "input", "constant", "group", "output", "output", "output")
+COLORS = (
+    "parameter",
+    "parameter",
+    "parameter",
+    "parameter",
+    "parameter",
+    "input",
+    "constant",
+    "group",
+    "output",
+    "output",
+    "output",
+)
 SIZES = (12.0, 10.0)  # of a part's name, and of what it is for
 HIGH, MARGIN = 40.0, 16.0
 

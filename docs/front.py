@@ -20,7 +20,7 @@ SENTENCE = "Does the boy write a boring book every day?"
 SIZE = {"width": 1180, "height": 660}
 
 
-def graph() -> mg.viz.Picture:
+def graph() -> mg.viz.Graph:
     """An error with all its numbers: values go down, gradients come back."""
     x, y = mg.tensor([1.0, 2.0, 3.0]), mg.tensor(2.0)
     w = mg.tensor([0.5, -1.0, 2.0], requires_grad=True)
@@ -28,7 +28,7 @@ def graph() -> mg.viz.Picture:
     return mg.viz.graph(lambda x: ((x * w).sum() + b - y) ** 2, x, direction="both")
 
 
-def attention(run: Path) -> mg.viz.Picture:
+def attention(run: Path) -> mg.viz.Scene:
     """Which words of a sentence a translator looks at while it writes."""
     return mg.zoo.load(run).attention(SENTENCE).alignment()
 

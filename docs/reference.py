@@ -1,7 +1,7 @@
 """The reference: every public name with its signature, its docstring and a link to its source, as pages to read offline.
 
 python -m docs.reference                  # writes build/reference; open index.html there
-python -m docs.reference -o elsewhere
+python -m docs.reference -o folder
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from minigrad.engine.op import COMPOSITES, OPS, Op
-from minigrad.kernels import Fused
+from minigrad.engine.op import OPS, Op
+from minigrad.ops.composite import COMPOSITES, Composite
 from minigrad.saving import write_atomically
-from minigrad.viz.page import page
-from minigrad.viz.scene import clean
+from minigrad.viz.drawing.page import page
+from minigrad.viz.drawing.scene import clean
 
 __all__ = ["PACKAGES", "Entry", "described", "entries", "main", "pages"]
 
 ROOT = Path(__file__).resolve().parent.parent
-PARTS = "autograd nn nn.functional nn.init optim data train viz zoo decode metrics check kernels"
+PARTS = "autograd nn nn.functional nn.init optim data train viz zoo decode metrics check kernels runtime web"
 PACKAGES = ("minigrad", *[f"minigrad.{part}" for part in PARTS.split()])
 STYLE = """<style>
 body { max-width: 1000px } a { color: var(--accent); text-decoration: none } a:hover { text-decoration: underline }
@@ -130,8 +130,8 @@ def source_of(entry: Entry) -> tuple[str, int] | None:
     if getattr(getattr(thing, "__code__", None), "co_filename", "").endswith(f"{os.sep}attach.py"):
         op: Any = {**COMPOSITES, **OPS}.get(entry.short)  # its own file, not the one where ops become methods
         thing = thing if op is None else inspect.unwrap(op.forward if isinstance(op, Op) else op.function)
-    if isinstance(thing, Fused):
-        thing = getattr(thing.definition, "forward", None) or getattr(thing.definition, "function", thing.definition)
+    if isinstance(thing, (Op, Composite)):
+        thing = thing.forward if isinstance(thing, Op) else thing.function
     try:
         path, line = Path(inspect.getsourcefile(thing) or ""), inspect.getsourcelines(thing)[1]
     except (TypeError, OSError):
@@ -197,9 +197,8 @@ def _file(path: str) -> str:
 def _source_page(path: str) -> str:
     lines = (ROOT / path).read_text(encoding="utf-8").splitlines()
     shown = "\n".join(f'<span id="L{i}">{_plain(line)}</span>' for i, line in enumerate(lines, 1))
-    return page(
-        path, f'{STYLE}<h1>{_plain(path)}</h1><nav><a href="../index.html">index</a></nav><pre>{shown}</pre>', None, []
-    )
+    menu = '<nav><a href="../index.html">index</a></nav>'
+    return page(path, f"{STYLE}<h1>{_plain(path)}</h1>{menu}<pre>{shown}</pre>")
 
 
 def _package_page(package: str, found: Sequence[Entry], links: Mapping[str, str]) -> str:
@@ -207,7 +206,7 @@ def _package_page(package: str, found: Sequence[Entry], links: Mapping[str, str]
     menu = " ".join(f'<a href="{name}.html">{name}</a>' for name in ("index", *PACKAGES))
     own = [Entry(package, package, module), *[entry for entry in found if not inspect.ismodule(entry.thing)]]
     body = "".join(_entry(entry, links) for entry in own)
-    return page(package, f"{STYLE}<h1>{package}</h1><nav>{menu}</nav>{body}", None, [])
+    return page(package, f"{STYLE}<h1>{package}</h1><nav>{menu}</nav>{body}")
 
 
 def _index(found: Mapping[str, Sequence[Entry]], links: Mapping[str, str]) -> str:
@@ -217,7 +216,7 @@ def _index(found: Mapping[str, Sequence[Entry]], links: Mapping[str, str]) -> st
         what = _sentence(inspect.cleandoc(import_module(package).__doc__ or "").partition("\n\n")[0], links, package)
         title = f'<h2><a href="{package}.html"><b>{package}</b></a></h2><p>{what}</p>'
         body += f"<section>{title}<nav>{' '.join(names)}</nav></section>"
-    return page("minigrad", f"{STYLE}<h1>minigrad: every public name</h1>{body}", None, [])
+    return page("minigrad", f"{STYLE}<h1>minigrad: every public name</h1>{body}")
 
 
 def pages() -> Iterator[tuple[str, str]]:

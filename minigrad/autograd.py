@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from .engine.backend import as_array, duplicate
-from .engine.errors import ArgumentError, GradientError
 from .engine.graph import Node, sweep
 from .engine.tensor import Tensor, seed_of, wrap
+from .errors import ArgumentError, GradientError
 
 __all__ = ["grad"]
 

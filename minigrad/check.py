@@ -18,20 +18,20 @@ import numpy as np
 
 from .autograd import grad
 from .engine.backend import backend_of, device_of, to_numpy
-from .engine.convert import tensor
-from .engine.errors import ArgumentError, DtypeError, MinigradError
 from .engine.modes import enable_grad, no_grad
 from .engine.tensor import Tensor, wrap
+from .errors import ArgumentError, DtypeError, MinigradError
+from .ops.creation import tensor
 
 __all__ = ["CheckResult", "GradcheckError", "KinkError", "gradcheck"]
 
-SMALL = 64  # up to so many elements, each of them is checked alone
+SMALL = 64  # elements: in an input up to this size each is checked on its own
 DIRECTIONS = 3  # random directions for each input
-RETRIES = 5  # steps are divided by 4 so often, until two of them agree
+RETRIES = 5  # the step is divided by 4 at most this often, until two steps agree
 
 
 class GradcheckError(MinigradError, AssertionError):
-    """A derivative is wrong, or the function is not one that can be checked."""
+    """A derivative is wrong, or the function cannot be checked."""
 
 
 class KinkError(GradcheckError):
@@ -109,7 +109,7 @@ def gradcheck(
 
 
 def _check_dtypes(named: dict[str, Tensor], tolerances_given: bool) -> bool:
-    """Whether something narrower than float64 is to be checked; an error if that would be meaningless."""
+    """Whether a dtype narrower than float64 is to be checked; an error if that would be meaningless."""
     if not named:
         raise ArgumentError(
             "gradcheck: there is nothing to differentiate",
@@ -129,7 +129,7 @@ def _check_dtypes(named: dict[str, Tensor], tolerances_given: bool) -> bool:
 
 
 class _Checker:
-    """One function at one point, and what has been counted so far."""
+    """One function at one point, and the counts so far."""
 
     def __init__(
         self,
@@ -160,7 +160,7 @@ class _Checker:
         return [y for y in several if y.dtype.kind == "f"]
 
     def value(self) -> tuple[float, float]:
-        """The projected value, and the size of the numbers that it was added up from."""
+        """The projected value, and the size of the numbers that were summed for it."""
         with no_grad():
             arrays = [to_numpy(y.data).astype(np.float64) for y in self.outputs()]
         products = [w * y + v * y * y / 2 for (w, v), y in zip(self.weights, arrays)]
@@ -249,7 +249,7 @@ class _Checker:
                     self.smooth[name][element if element is not None else ...] = 0
                     continue
                 self.compared += 1
-                self.judge(which, where, float((g * direction).sum()), slope, noise)
+                self._compare(which, where, float((g * direction).sum()), slope, noise)
 
     def directions(self, x: Tensor, smooth: np.ndarray) -> Iterator[tuple[tuple[int, ...] | None, np.ndarray]]:
         """Each element of a small input, then random directions of length 1 that avoid the kinks found meanwhile."""
@@ -304,7 +304,7 @@ class _Checker:
         finally:
             x.data = before
 
-    def judge(self, which: str, where: str, analytic: float, numeric: float, noise: float) -> None:
+    def _compare(self, which: str, where: str, analytic: float, numeric: float, noise: float) -> None:
         tolerance = self.atol + self.rtol * max(abs(analytic), abs(numeric)) + noise
         difference = abs(analytic - numeric)
         if not difference <= tolerance:

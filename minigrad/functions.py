@@ -1,4 +1,4 @@
-"""The ops as functions, `mg.exp`, `mg.sum` …; `functions.pyi` beside this file tells type checkers their signatures."""
+"""The ops as functions, `mg.exp`, `mg.sum` …; `functions.pyi` beside this file has their signatures for type checkers."""
 
 from .ops import FUNCTIONS
 

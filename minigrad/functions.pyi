@@ -1,5 +1,6 @@
 """The ops as functions. Written by `python -m minigrad.ops.stubs`."""
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from .engine.tensor import Tensor

@@ -1,8 +1,9 @@
-"""Tensors in files: safetensors, which holds numbers and no code, written so that a crash leaves the old file whole."""
+"""Safetensors files, which hold numbers and no code. A crash while one is written leaves the old file intact."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -10,16 +11,16 @@ from typing import Any
 import numpy as np
 
 from .engine.backend import DTYPES, is_array, to_numpy
-from .engine.convert import tensor
-from .engine.errors import ArgumentError, CheckpointError, DtypeError
 from .engine.tensor import Tensor
 from .engine.writes import tick
+from .errors import ArgumentError, CheckpointError, DtypeError
+from .ops.creation import tensor
 
 __all__ = ["load", "save"]
 
 
 def save(tensors: Mapping[str, Any], path: str | os.PathLike[str], metadata: Mapping[str, str] | None = None) -> None:
-    """Write named tensors to a safetensors file; what was there before stays until the new file is complete.
+    """Write named tensors to a safetensors file; an existing file stays until the new one is complete.
 
     >>> import minigrad as mg, os, tempfile
     >>> path = os.path.join(tempfile.mkdtemp(), "weights.safetensors")
@@ -68,19 +69,19 @@ def load(path: str | os.PathLike[str], device: str | None = None) -> dict[str, T
 
 
 def check_folder(path: str | os.PathLike[str]) -> None:
-    """Refuse a file in a folder that does not exist, before the work of making its content is done."""
+    """Refuse a path in a folder that does not exist, before the content of the file is computed."""
     folder, name = os.path.split(os.fspath(path))
     if folder and not os.path.isdir(folder):
-        raise ArgumentError(f"the folder {folder!r} does not exist", fix=f"make it, or write {name!r} elsewhere")
+        raise ArgumentError(f"the folder {folder!r} does not exist", fix=f"make it, or write {name!r} into another")
 
 
 def write_atomically(
     path: str | os.PathLike[str], content: bytes | bytearray | memoryview, durable: bool = True
 ) -> None:
-    """Write beside `path`, flush to the disk, then rename: a reader sees the old file or the new one, never half.
+    """Write to a temporary file, flush it to the disk, then rename it: a reader sees the old file or the new one, never half.
 
-    A new file gets the permissions that any new file gets; one that is replaced keeps its own. What need not outlive a
-    power cut is not `durable`, and does not wait for the disk.
+    A new file gets the usual permissions; a replaced one keeps its own. A file that is not `durable` is not flushed, and may
+    be lost in a power cut.
     """
     folder, name = os.path.split(os.path.realpath(path))
     temporary = os.path.join(folder, f".{name}.{os.getpid()}.{tick()}.tmp")
@@ -100,8 +101,21 @@ def write_atomically(
         raise
 
 
+def sync_folder(folder: str | os.PathLike[str]) -> None:
+    """Flush a folder to the disk, where the system can, so that new names in it survive a power cut."""
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # as some network disks answer
+                raise
+        finally:
+            os.close(handle)
+
+
 def _contiguous(name: str, value: Any) -> np.ndarray:
-    """A C-contiguous copy: some versions of safetensors write other layouts wrongly."""
+    """A C-contiguous copy: safetensors 0.8.0 writes other layouts wrongly, without an error."""
     array = value.data if isinstance(value, Tensor) else value
     if not isinstance(name, str) or not is_array(array):
         raise DtypeError(

@@ -1,24 +1,26 @@
-"""Derivatives in JAX's manner: functions that take a function and return one that differentiates it."""
+"""Derivatives as in JAX: functions that take a function and return its derivative."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
 import numpy as np
 
+from . import tree
 from .autograd import grad as _grad
-from .engine.backend import backend_of, on_device_of, random_state, restore_random_state
-from .engine.convert import tensor
-from .engine.draws import going_back, position
-from .engine.errors import ArgumentError, DtypeError, GradientError, ShapeError, describe
+from .engine.backend import backend_of, on_device_of
+from .engine.call import record
 from .engine.graph import Node, collect, leaf, sweep
 from .engine.modes import enable_grad, local
 from .engine.op import op
 from .engine.tensor import Tensor, wrap
 from .engine.writes import tick
+from .errors import ArgumentError, DtypeError, GradientError, ShapeError, describe
+from .ops.creation import tensor
 from .ops.joining import stack
+from .random import going_back, position, random_state, restore_random_state
 
 __all__ = ["grad", "hessian", "jacobian", "jvp", "recompute", "value_and_grad", "vjp"]
 
@@ -53,10 +55,9 @@ def value_and_grad(
                 f"shape {value.shape}" if isinstance(value, Tensor) else type(value).__name__,
                 "reduce it with .sum() or .mean(), or use mg.jacobian",
             )
-        inputs = list(_leaves(chosen))
+        inputs = list(tree.leaves(chosen))
         again = _reaches_outside(value, inputs, start)
-        grads = iter(_filled(value, inputs, None, again))
-        shaped = [_rebuilt(argument, grads) for argument in chosen]
+        shaped = tree.unflatten(chosen, _filled(value, inputs, None, again))
         answer = shaped[0] if isinstance(argnums, int) else tuple(shaped)
         shown = value if again else value.detach()
         return ((shown, aux), answer) if has_aux else (shown, answer)
@@ -184,9 +185,9 @@ def hessian(f: Callable[..., Tensor], argnums: int = 0) -> Callable[..., Tensor]
 
 
 def recompute(f: Callable[..., Any]) -> Callable[..., Any]:
-    """`f`, but its intermediate values are not kept for the backward: they are computed again then.
+    """`f` without keeping its intermediate values for the backward, which computes them again.
 
-    Gradients, also of tensors that `f` merely refers to, and random draws are the same as without.
+    Gradients, also of tensors in the closure of `f`, and random draws are the same as without it.
 
     >>> import minigrad as mg
     >>> x = mg.tensor(0.5, requires_grad=True)
@@ -213,8 +214,7 @@ def recompute(f: Callable[..., Any]) -> Callable[..., Any]:
                 return _rerun(f, args, kwargs, state, boundary, seen, g)
 
         arrays = [x.data for x in (*args, *kwargs.values()) if isinstance(x, Tensor)]
-        node = _recompute.record(tuple([o.data for o in outs]), arrays, boundary, -1, {"run": run})
-        made = tuple([_recompute.output(o.data, node, i) for i, o in enumerate(outs)])
+        made = record(_recompute, tuple([o.data for o in outs]), arrays, boundary, -1, {"run": run})
         return made[0] if isinstance(result, Tensor) else made
 
     return lean
@@ -222,7 +222,7 @@ def recompute(f: Callable[..., Any]) -> Callable[..., Any]:
 
 @op(several=True)
 def _recompute(xp: Any, *inputs: Any, run: Any) -> Any:
-    """Stands in the graph for everything that a recomputed function did."""
+    """The node of a recomputed function in the graph."""
     raise NotImplementedError("recompute builds its node itself")
 
 
@@ -232,7 +232,7 @@ _recompute.vjp(lambda g, run, inputs: run(g))
 def _rerun(
     f: Callable[..., Any], args: Any, kwargs: Any, state: Any, boundary: list[Node], seen: list[Any], g: Sequence[Any]
 ) -> list[Any]:
-    """Run `f` as it ran before, and carry the gradients of its outputs back to what it was made from."""
+    """Run `f` again as before, and propagate the gradients of its outputs to its inputs."""
     create_graph = any(isinstance(part, Tensor) for part in g)
     now = random_state()
     restore_random_state(state)
@@ -258,7 +258,7 @@ def _fingerprint(array: Any) -> tuple[float, float]:
 
 
 def _older(roots: list[Node], start: int) -> list[Node]:
-    """The nodes from before `start` that the graph behind `roots` rests on."""
+    """The nodes older than `start` that `roots` depend on."""
     seen, waiting, found = set(roots), list(roots), []
     while waiting:
         node = waiting.pop()
@@ -281,7 +281,7 @@ def _outputs(out: Any) -> list[Tensor]:
 
 @op
 def _alias(xp: Any, a: Any) -> Any:
-    """The same values under a new node, so that a derivative can be taken at exactly this point."""
+    """The same values with a new node, so that they can be differentiated with respect to."""
     return a
 
 
@@ -289,13 +289,15 @@ _alias.vjp(a=lambda g: g)
 
 
 def _fresh(value: Any) -> Any:
-    """`value` with every number in it as a Tensor whose gradient can be asked for."""
-    if isinstance(value, dict):
-        return {k: _fresh(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)) and any(
-        isinstance(v, (Tensor, dict, list, tuple)) or hasattr(v, "dtype") for v in value
-    ):
-        return type(value)(_fresh(v) for v in value)
+    """`value` with every number in it as a Tensor whose gradient can be asked for; a list of numbers becomes one."""
+    return tree.map(_fresh_leaf, value, is_leaf=_is_list_of_numbers)
+
+
+def _is_list_of_numbers(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and all(isinstance(item, (bool, int, float, complex)) for item in value)
+
+
+def _fresh_leaf(value: Any) -> Tensor:
     x = value if isinstance(value, Tensor) else tensor(value)
     if x.dtype.kind != "f":
         raise DtypeError(
@@ -305,7 +307,7 @@ def _fresh(value: Any) -> Any:
             "write 3.0 rather than 3, or use x.astype('float32')",
         )
     with enable_grad():
-        return _alias(x) if x.node is not None else wrap(x.data, leaf(x.shape, x.dtype))
+        return _alias(x) if x.node is not None else wrap(x.data, leaf(x.data))
 
 
 def _check_transform(name: str, f: Any, argnums: Any, several: bool = True) -> None:
@@ -337,26 +339,8 @@ def _with_fresh(args: Sequence[Any], argnums: int | Sequence[int]) -> tuple[list
     return made, [made[n] for n in numbers]
 
 
-def _leaves(tree: Any) -> Iterator[Tensor]:
-    """The Tensors in nested lists, tuples and dicts, in order."""
-    if isinstance(tree, Tensor):
-        yield tree
-    elif isinstance(tree, (list, tuple, dict)):
-        for item in tree.values() if isinstance(tree, dict) else tree:
-            yield from _leaves(item)
-
-
-def _rebuilt(tree: Any, values: Iterator[Any]) -> Any:
-    """The same nest, with the next values in place of its Tensors."""
-    if isinstance(tree, dict):
-        return {k: _rebuilt(v, values) for k, v in tree.items()}
-    if isinstance(tree, (list, tuple)):
-        return type(tree)(_rebuilt(v, values) for v in tree)
-    return next(values)
-
-
 def _reaches_outside(out: Tensor, inputs: Sequence[Tensor], start: int) -> bool:
-    """Whether the result must stay differentiable, because it depends on tensors that somebody else may differentiate."""
+    """Whether the result must stay differentiable, since it depends on tensors that the caller may differentiate."""
     if out.node is None or not local.mode.record:
         return False
     own = {x.node for x in inputs}
@@ -367,7 +351,7 @@ def _reaches_outside(out: Tensor, inputs: Sequence[Tensor], start: int) -> bool:
 def _filled(
     outs: Any, inputs: Sequence[Tensor], seeds: Any, create_graph: bool, retain_graph: bool = False
 ) -> list[Tensor]:
-    """Gradients, with zeros for the inputs that do not matter."""
+    """Gradients, with zeros for inputs that the output does not depend on."""
     grads = _grad(outs, inputs, seeds, create_graph, retain_graph, allow_unused=True)
     return [_zeros(x) if g is None else g for g, x in zip(grads, inputs)]
 

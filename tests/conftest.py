@@ -1,15 +1,19 @@
 """Tests that take `device` run on the CPU and on the fake GPU. Those that need PyTorch or a real GPU are skipped where it is missing, and say so."""
 
 import importlib.util
+import os
 import signal
 from collections.abc import Iterator
 from functools import cache
 
-import fake_device  # noqa: F401  (it makes the devices "fake" and "fake:1" known)
 import pytest
-from browser import browser, open_page  # noqa: F401  (fixtures for every test)
+from support import fake_device  # noqa: F401  (it makes the devices "fake" and "fake:1" known)
+from support.browser import browser, open_page  # noqa: F401  (fixtures for every test)
 
-from minigrad.engine.errors import MissingExtraError
+from minigrad.errors import MissingExtraError
+
+# As an oracle PyTorch must give the same on every machine: its AVX-512 ELU has a gradient at NaN. See also torch_oracle.
+os.environ.setdefault("ATEN_CPU_CAPABILITY", "avx2")
 
 # A script that runs `pytest &` makes it deaf to Ctrl-C, and so would be all processes that the tests start to interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -48,7 +52,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 @cache
 def _graphviz_problem() -> str:
     """Why no graph can be laid out, if so; the wheel of pygraphviz needs a library that the barest systems lack."""
-    from minigrad.viz.layout import lay_out
+    from minigrad.viz.graph.layout import lay_out
 
     try:
         lay_out("digraph { a }")

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from functional_oracle import normal
+from support.functional_oracle import normal
 
 import minigrad as mg
 from minigrad.check import gradcheck
-from minigrad.engine.errors import ArgumentError, DtypeError, GradientError, ShapeError
+from minigrad.errors import ArgumentError, DtypeError, GradientError, ShapeError
 from minigrad.nn import KVCache, MultiHeadAttention, RotaryPositions, causal_mask, padding_mask, watch_attention
 
 B, L, S, C, H = 3, 5, 7, 8, 2

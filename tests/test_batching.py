@@ -20,7 +20,7 @@ from minigrad.data import (
     split_pairs,
     split_text,
 )
-from minigrad.engine.errors import ArgumentError, MinigradError
+from minigrad.errors import ArgumentError, MinigradError
 
 
 def some_sequences(count=200, longest=30, seed=0):

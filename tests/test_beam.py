@@ -9,7 +9,7 @@ import pytest
 
 from minigrad.decode import beam_search, greedy
 from minigrad.decode.beam import length_penalty
-from minigrad.engine.errors import ArgumentError, NonFiniteError
+from minigrad.errors import ArgumentError, NonFiniteError
 
 VOCABULARY, END = 5, 0
 SCORES = np.random.default_rng(0).standard_normal((VOCABULARY, VOCABULARY, VOCABULARY))

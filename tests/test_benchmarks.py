@@ -90,6 +90,16 @@ def test_kill_soak_kills_and_finds_nothing_wrong(tmp_path: Path) -> None:
     assert result["mixtures"] == 7 * 8 * 6
 
 
+def test_programs_agree_with_pytorch_and_go_on_where_they_stopped(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="PyTorch, which it compares with, is not installed")
+    command = ["benchmarks.programs", "--json", "--state", str(tmp_path / "state.json"), "--seed", "0", "--count"]
+    for goal in (1, 101):
+        result = result_of(run(*command, str(goal)))
+        assert (result["benchmark"], result["failures"]) == ("programs", [])
+        kinds = ("agreed", "both refused", "refused", "listed", "layout")
+        assert sum(result["outcomes"].get(kind, 0) for kind in kinds) == result["done"]["count"] >= goal
+
+
 def test_fuzz_checkpoints_finds_nothing_wrong_and_goes_on_where_it_stopped(tmp_path: Path) -> None:
     command = ["benchmarks.fuzz_checkpoints", "--quick", "--json", "--state", str(tmp_path / "state.json"), "--cases"]
     for goal in (5_000, 10_000):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from minigrad.data import BPETokenizer
 from minigrad.data.bpe import FIRST_BYTE, FIRST_MERGE, MAX_BYTES, PATTERN
-from minigrad.engine.errors import MinigradError
+from minigrad.errors import MinigradError
 
 CORPUS = (
     "Low, lower, lowest! The newest and widest slow rivers don't flow; they're there. "

@@ -8,16 +8,17 @@ import subprocess
 import sys
 from pathlib import Path
 
-import hostile_checkpoints as hostile
 import numpy as np
 import pytest
 import safetensors.numpy
-from places import in_memory
+from support import hostile_checkpoints as hostile
+from support.folders import in_memory
 
 import minigrad as mg
-from minigrad.engine.errors import CheckpointError, DtypeError
+from minigrad.cli import main
+from minigrad.errors import CheckpointError, DtypeError
 from minigrad.train import checkpoint as module
-from minigrad.train import read_checkpoint, write_checkpoint
+from minigrad.train import read_checkpoint, read_state, write_checkpoint
 
 DTYPES = (
     "float16",
@@ -167,6 +168,47 @@ def test_a_file_with_any_one_bit_flipped_is_refused(path):
             assert "damaged" in refusal(path, bytes(flipped))
 
 
+def test_the_state_is_read_without_the_tensors(path):
+    write_checkpoint(path, {"w": np.ones(1000)}, {"step": 7})
+    content = path.read_bytes()
+    path.write_bytes(content[:-8] + b"\xff" * 8)
+    assert read_state(path) == {"step": 7}
+    with pytest.raises(CheckpointError, match="checksum"):
+        read_checkpoint(path)
+
+
+@pytest.mark.parametrize("name", hostile.HOSTILE)
+def test_the_state_of_a_hostile_file_is_refused_or_harmless(path, name):
+    path.write_bytes(hostile.HOSTILE[name])
+    try:
+        assert read_state(path) == {}
+    except CheckpointError as error:
+        assert "damaged or not a checkpoint" in str(error)
+
+
+def test_a_file_that_is_replaced_between_the_checksum_and_the_tensors_is_refused(path, monkeypatch):
+    hostile.small_checkpoint(path)
+    real = module._verify
+
+    def replacing(*args):
+        real(*args)
+        write_checkpoint(path, {"w": np.ones(2)}, {})
+
+    monkeypatch.setattr(module, "_verify", replacing)
+    with pytest.raises(CheckpointError, match="replaced"):
+        read_checkpoint(path)
+
+
+def test_training_hashes_a_checkpoint_once_for_each_model_that_is_made_of_it(tmp_path, monkeypatch, capsys):
+    """After training, the model is shown, and drawn in the report; all else needs no more than the header."""
+    hashed, headers = [], []
+    verify, read_header = module._verify, module._read_header
+    monkeypatch.setattr(module, "_verify", lambda *args: (hashed.append(args[1].name), verify(*args)))
+    monkeypatch.setattr(module, "_read_header", lambda file: (headers.append(file.name), read_header(file))[1])
+    assert main(["train", "xor", "steps=20", "--out", str(tmp_path / "run")]) == 0
+    assert len(hashed) == 2 and len(headers) == 4
+
+
 @pytest.mark.parametrize("name", hostile.HOSTILE)
 def test_a_hostile_file_is_refused(path, name):
     assert "damaged or not a checkpoint" in refusal(path, hostile.HOSTILE[name])
@@ -205,7 +247,7 @@ def test_no_file_makes_reading_take_more_memory_than_itself_and_16_megabytes(tmp
     script = """
 import sys, tracemalloc, pathlib
 import minigrad.train
-from minigrad.engine.errors import CheckpointError
+from minigrad.errors import CheckpointError
 worst = 0
 for path in sorted(pathlib.Path(sys.argv[1]).iterdir()):
     tracemalloc.start()

@@ -13,7 +13,7 @@ import minigrad as mg
 from minigrad.cli import main
 from minigrad.cli.doctor import Finding
 from minigrad.kernels import implementation
-from minigrad.zoo.settings import configure, parse_overrides
+from minigrad.zoo.config import configure, parse_overrides
 from minigrad.zoo.skeleton import write_skeleton
 
 NAME = "circle_of_tests"
@@ -246,7 +246,7 @@ def test_the_doctor_knows_versions_and_what_to_install(capsys, monkeypatch):
     found = json.loads(capsys.readouterr().out)
     assert list(found) == [
         "python", "minigrad", "numpy", "blas", "cores", "kernels", "numba", "cuda", "mpi", "matplotlib", "graphviz",
-        "cache", "models",
+        "sacrebleu", "cache", "models",
     ]  # fmt: skip
     assert found["numpy"]["detail"] == numpy.__version__
     assert found["python"]["detail"].startswith(".".join(map(str, sys.version_info[:3])))
@@ -259,6 +259,7 @@ def test_the_doctor_knows_versions_and_what_to_install(capsys, monkeypatch):
     assert found["numba"] == missing
     assert found["matplotlib"]["install"] == "pip install 'minigrad[viz]'"
     assert found["mpi"]["install"] == "pip install 'minigrad[mpi]'"
+    assert found["sacrebleu"]["install"] == "pip install 'minigrad[metrics]'"
     assert main(["doctor"]) == 0
     assert "\n  numba       pip install 'minigrad[fast]'\n" in capsys.readouterr().out
 

@@ -76,7 +76,7 @@ def test_settings_and_options_reach_the_run(place):
     assert run(place, "train", "xor:bare", "lr=0.125", *options).returncode == 0
     loaded = mg.zoo.load(place / "mine")
     assert (loaded.config.lr, loaded.config.hidden, loaded.config.activation) == (0.125, 3, "sigmoid")
-    assert (loaded.story["seed"], loaded.story["preset"], loaded.step) == (7, "bare", 4)
+    assert (loaded.arguments["seed"], loaded.arguments["preset"], loaded.step) == (7, "bare", 4)
     assert loaded.model.state_dict()["hidden.weight"].shape == (3, 2)
     assert json.loads((place / "mine" / "config.json").read_text())["versions"]["threads"] == 1
 
@@ -182,7 +182,7 @@ def test_an_svg_needs_nothing_and_a_folder_that_is_missing_is_named(here, capsys
 
 def test_a_picture_without_matplotlib_names_the_extra(here, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.backends.backend_agg", None)
-    monkeypatch.delitem(sys.modules, "minigrad.viz.painting", raising=False)
+    monkeypatch.delitem(sys.modules, "minigrad.viz.drawing.figure", raising=False)
     assert main(["plot", "runs/xor", "-o", "none.png"]) == 1
     errors = capsys.readouterr().err
     assert "needs matplotlib" in errors and "pip install 'minigrad[viz]'" in errors
@@ -247,12 +247,12 @@ def test_a_damaged_export_is_refused(here, tmp_path, capsys):
         assert "was not written by `minigrad export`, or is damaged" in errors and "Traceback" not in errors
 
 
-def test_a_tokenizer_goes_with_an_export(tmp_path, monkeypatch):
-    from minigrad.zoo import export as exporting
+def test_a_tokenizer_goes_with_an_export(tmp_path):
+    from minigrad.zoo.export import export, load_exported
 
     tokenizer = mg.data.CharTokenizer.train("words")
     spec = mg.zoo.find("xor")
-    story = {
+    arguments = {
         "model": "xor",
         "preset": None,
         "config": {},
@@ -261,10 +261,9 @@ def test_a_tokenizer_goes_with_an_export(tmp_path, monkeypatch):
         "max_steps": 1,
         "device": "cpu",
     }
-    loaded = mg.zoo.Loaded(spec, spec.config(), spec.build(spec.config()), tokenizer, story, 1, tmp_path)
-    monkeypatch.setattr(exporting, "load", lambda run: loaded)
-    exporting.export("anything", tmp_path / "shared")
-    again = exporting.load_exported(tmp_path / "shared")
+    loaded = mg.zoo.Loaded(spec, spec.config(), spec.build(spec.config()), tokenizer, arguments, 1, tmp_path)
+    export(loaded, tmp_path / "shared")
+    again = load_exported(tmp_path / "shared")
     assert again.tokenizer.encode("sword") == tokenizer.encode("sword")
     assert "/secret" not in (tmp_path / "shared" / "config.json").read_text()
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad.engine.errors import CallError, GradientError, NonFiniteError
+from minigrad.errors import CallError, GradientError, NonFiniteError
 from minigrad.optim import clip_grad_norm_, clip_grad_value_
 
 RANDOM = np.random.default_rng(0)

@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 import pytest
-from functional_oracle import assert_as_torch, normal
+from support.functional_oracle import assert_as_torch, normal
 
 import minigrad as mg
-from minigrad.engine.errors import ArgumentError, ShapeError
+from minigrad.errors import ArgumentError, ShapeError
 from minigrad.ops.convolution import _fold, _unfold
 
 pytestmark = pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel")

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cuda_cases import (
+from support.cuda_cases import (
     CASES,
     KEY,
     STEP_CASES,
@@ -23,16 +23,16 @@ from cuda_cases import (
     gradient_for,
     take_steps,
 )
-from cuda_on_cpu import GPP, KernelsOnCpu, build, signatures
-from cupy_names import CUPY_IS_INSTALLED, InstalledNames, misuse
+from support.cuda_on_cpu import GPP, KernelsOnCpu, build, signatures
+from support.cupy_names import CUPY_IS_INSTALLED, InstalledNames, misuse
 
 import minigrad as mg
-from minigrad.engine.draws import hashed
-from minigrad.engine.errors import ArgumentError
-from minigrad.kernels import FUSED, cuda, fused, selection
+from minigrad.errors import ArgumentError
+from minigrad.kernels import FUSED, cuda, registry, selection
 from minigrad.kernels.cuda import attention as cuda_attention
 from minigrad.kernels.cuda import launching
 from minigrad.kernels.cuda.launching import REALS, source
+from minigrad.random import hashed
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100")
 
@@ -297,10 +297,10 @@ def test_a_transformer_learns_the_same_through_the_kernels(
         FUSED["cross_entropy"](logits, labels, ignore_index=-100, smoothing=0.1).sum().backward()
         return [w.grad.data for w in weights]
 
-    monkeypatch.setattr(fused, "candidates", lambda *_: ())
+    monkeypatch.setattr(registry, "candidates", lambda *_: ())
     wanted = gradients()
     on_cpu.called.clear()
-    monkeypatch.setattr(fused, "candidates", lambda *_: ("cuda",))
+    monkeypatch.setattr(registry, "candidates", lambda *_: ("cuda",))
     assert_alike(gradients(), wanted, "d")
     assert len(on_cpu.called) > 7
 

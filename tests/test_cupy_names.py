@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from cupy_names import CUPY_IS_INSTALLED, InstalledNames, frozen_names
-from cupy_usage import Use, all_files, collect, names_in_use
+from support.cupy_names import CUPY_IS_INSTALLED, InstalledNames, frozen_names
+from support.cupy_usage import Use, all_files, collect, names_in_use
 
 pytestmark = pytest.mark.skipif(
     not CUPY_IS_INSTALLED, reason="CuPy is not installed: pip install 'minigrad[test-cuda]'"
@@ -29,9 +29,9 @@ def test_no_name_is_looked_up_in_a_way_that_escapes_the_search() -> None:
 
 def test_the_frozen_list_holds_what_is_in_use_and_nothing_that_cupy_has_dropped() -> None:
     installed, frozen = InstalledNames(), frozen_names()
-    assert names_in_use() <= frozen.keys(), "run: python tests/cupy_names.py"
+    assert names_in_use() <= frozen.keys(), "run: python -m tests.support.cupy_names"
     dropped = {name: set(parameters or ()) - set(installed[name] or ()) for name, parameters in frozen.items()}
-    assert [name for name, gone in dropped.items() if gone] == [], "run: python tests/cupy_names.py"
+    assert [name for name, gone in dropped.items() if gone] == [], "run: python -m tests.support.cupy_names"
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,9 @@ import pytest
 
 import minigrad as mg
 from minigrad import kernels
-from minigrad.engine.errors import GradientError, NonFiniteError
-from minigrad.engine.modes import keeping_apart, local, switch, watching
+from minigrad.debug import Recorder
+from minigrad.engine.modes import Tracer, local, switch, tracing
+from minigrad.errors import GradientError, NonFiniteError
 
 
 @pytest.fixture(autouse=True)
@@ -128,7 +129,7 @@ def test_nothing_is_reported_outside():
     y.sum().backward()
     assert np.isneginf(y.numpy()[0]) and np.isnan(y.numpy()[1])
     assert np.isinf(x.grad.numpy()[0])
-    assert y.node.line is None
+    assert y.node.note is None
 
 
 def test_the_watch_ends_with_the_block_also_after_an_error():
@@ -196,8 +197,8 @@ def test_nothing_is_kept_when_nobody_watches():
     y = leaf([1.0, 2.0]).exp() * 2
     model = mg.nn.Linear(2, 2)
     out = model(mg.tensor(np.ones((1, 2), "float32")))
-    assert y.node.seen is None and y.node.line is None and out.node.seen is None
-    assert local.mode.calls == () and local.apart is None
+    assert y.node.note is None and out.node.note is None
+    assert local.mode.tracers == ()
 
 
 def test_watching_keeps_inputs_result_time_line_and_calls():
@@ -208,34 +209,34 @@ def test_watching_keeps_inputs_result_time_line_and_calls():
         def forward(self, x):
             return self.layer(x).exp()
 
-    with watching():
+    with tracing(Recorder()):
         out = Net()(mg.tensor(np.ones((1, 2), "float32")))
-    seen = out.node.seen
-    np.testing.assert_array_equal(seen.out, out.numpy())
+    seen = out.node.note
+    np.testing.assert_array_equal(seen.outputs[0], out.numpy())
     np.testing.assert_array_equal(np.exp(seen.inputs[0]), out.numpy())
-    assert seen.seconds > 0 and __file__ in out.node.line
-    assert [(call.name, call.title) for call in seen.calls] == [("Net", "Net")]
-    inner = out.node.parents[0].seen.calls
-    assert [call.title for call in inner][:2] == ["Net", "Linear"] and inner[0] is seen.calls[0]
+    assert seen.seconds > 0 and __file__ in seen.line
+    assert [(call.name, call.kind) for call in seen.calls] == [("Net", "Net")]
+    inner = out.node.parents[0].note.calls
+    assert [call.kind for call in inner][:2] == ["Net", "Linear"] and inner[0] is seen.calls[0]
 
 
 def test_two_calls_of_a_module_are_told_apart_and_functions_are_calls_too():
     layer = mg.nn.Linear(2, 2)
-    with watching(), kernels.use("definitions"):
+    with tracing(Recorder()), kernels.use("definitions"):
         first = layer(mg.tensor(np.ones((1, 2), "float32")))
         second = layer(first)
         normed = mg.nn.functional.layer_norm(second, (2,))
-    assert first.node.seen.calls[0] is not second.node.seen.calls[0]
-    assert normed.node.seen.calls[-1].name == "layer_norm" and normed.node.seen.calls[-1].title == ""
+    assert first.node.note.calls[0] is not second.node.note.calls[0]
+    assert normed.node.note.calls[-1].name == "layer_norm" and normed.node.note.calls[-1].kind == ""
 
 
 def test_watching_does_not_stop_at_a_nan_and_debug_does_also_inside():
-    with watching():
+    with tracing(Recorder()):
         bad = leaf([-1.0]).log()
-        assert np.isnan(bad.node.seen.out).all()
+        assert np.isnan(bad.node.note.outputs[0]).all()
         with mg.debug(), pytest.raises(NonFiniteError):
             leaf([-1.0]).log()
-    with mg.debug(), watching(), pytest.raises(NonFiniteError):
+    with mg.debug(), tracing(Recorder()), pytest.raises(NonFiniteError):
         leaf([-1.0]).log()
 
 
@@ -243,7 +244,7 @@ def test_what_is_kept_dies_with_the_graph_without_the_garbage_collector():
     gc.collect()
     gc.disable()
     try:
-        with watching():
+        with tracing(Recorder()):
             out = mg.nn.Linear(2, 2)(leaf(np.ones((1, 2)))) * 2
         node = weakref.ref(out.node)
         del out
@@ -252,21 +253,48 @@ def test_what_is_kept_dies_with_the_graph_without_the_garbage_collector():
         gc.enable()
 
 
-def test_what_needs_no_gradient_is_collected_only_for_who_asks():
+def test_what_needs_no_gradient_is_recorded_too():
     x, plain = leaf([1.0, 3.0]), mg.tensor([1.0, 2.0, 3.0, 4.0])
-    with watching():
-        _ = plain * 2
-        with keeping_apart() as apart:
-            _ = x > 2
-            mg.split(plain, 2)
-            with mg.no_grad():
-                _ = x * 5
-            _ = x * 7  # needs one
-        _ = plain * 3
-    assert [node.name for node in apart] == ["greater", "_split", "multiply"]
-    assert [o.tolist() for o in apart[1].seen.out] == [[1, 2], [3, 4]]
-    np.testing.assert_array_equal(apart[2].seen.out, [5, 15])
-    assert local.apart is None
+    recorder = Recorder()
+    _ = plain * 2
+    with tracing(recorder):
+        _ = x > 2
+        mg.split(plain, 2)
+        with mg.no_grad():
+            _ = x * 5
+        y = x * 7  # needs one
+    _ = plain * 3
+    records = [record for record, node in recorder.records if node is None]
+    assert [record.op.name for record in records] == ["greater", "_split", "multiply"]
+    assert [o.tolist() for o in records[1].outputs] == [[1, 2], [3, 4]]
+    np.testing.assert_array_equal(records[2].outputs[0], [5, 15])
+    assert [node for _, node in recorder.records][-1] is y.node
+
+
+def test_a_tracer_is_told_what_failed_and_the_outermost_function_comes_last():
+    recorder = Recorder()
+    with tracing(recorder), pytest.raises(mg.MinigradError) as caught:
+        mg.nn.functional.layer_norm(leaf(np.ones((2, 3))), (4,))
+    assert recorder.failure.op.name == "layer_norm" and recorder.failure.error is caught.value
+    with tracing(recorder), pytest.raises(mg.MinigradError) as caught:
+        leaf([1.0, 2.0]) + leaf([1.0, 2.0, 3.0])
+    assert recorder.failure.op.name == "add" and recorder.failure.node is None
+
+
+def test_a_tracer_is_told_how_each_gradient_came_about():
+    class Pulls(Tracer):
+        def __init__(self):
+            self.seen = []
+
+        def pulled(self, node, gradient, parts):
+            self.seen.append((node.name, [(i, raw.shape, part.shape) for i, raw, part in parts]))
+
+    tracer = Pulls()
+    x, w = leaf(np.ones((2, 3))), leaf(np.ones(3))
+    loss = (x * w).sum()
+    with tracing(tracer):
+        loss.backward()
+    assert tracer.seen == [("sum", [(0, (2, 3), (2, 3))]), ("multiply", [(0, (2, 3), (2, 3)), (1, (2, 3), (3,))])]
 
 
 def test_results_are_the_same_while_somebody_watches(device):
@@ -277,7 +305,7 @@ def test_results_are_the_same_while_somebody_watches(device):
         return loss.item(), x.grad.numpy()
 
     value, grad = run()
-    with watching(), keeping_apart():
+    with tracing(Recorder()):
         watched, watched_grad = run()
     assert value == watched
     np.testing.assert_array_equal(grad, watched_grad)
@@ -288,4 +316,40 @@ def test_the_line_of_an_op_in_a_second_derivative_is_the_users():
         x = leaf(2.0)
         line = this_line(+1)
         (slope,) = mg.autograd.grad(x**3, x, create_graph=True)
-    assert re.search(line, slope.node.line)
+    assert re.search(line, slope.node.note.line)
+
+
+def test_a_tracer_is_told_of_writes_in_place():
+    x = leaf([1.0, 2.0]) * 1
+    recorder = Recorder()
+    with tracing(recorder):
+        x[0] = 5.0
+        x += 1
+        b = mg.ones(2)
+        b += 1
+        b[0] = 3.0
+    assert [record.op.name for record, _ in recorder.records] == ["setitem", "add", "add", "setitem"]
+    assert [node is not None for _, node in recorder.records] == [True, True, False, False]
+    assert __file__ in x.node.parents[0].note.line
+
+
+@pytest.mark.parametrize("write", ["x[0] = np.nan", "x /= 0.0"])
+def test_a_nan_that_is_written_is_found(write):
+    x = mg.ones(2)
+    with mg.debug(), pytest.raises(NonFiniteError, match="setitem|divide"):
+        if write.startswith("x["):
+            x[0] = np.nan
+        else:
+            x /= 0.0
+
+
+def test_a_write_that_fails_is_told():
+    recorder = Recorder()
+    x = leaf([1.0, 2.0]) * 1
+    with tracing(recorder), pytest.raises(mg.MinigradError) as caught:
+        x[5] = 1.0
+    assert recorder.failure.op.name == "setitem" and recorder.failure.error is caught.value
+    with tracing(recorder), pytest.raises(mg.MinigradError):
+        x += mg.ones(3)
+    assert recorder.failure.op.name == "add"
+    recorder.failure = None

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import sys
 
 import pytest
-from minigrad_models.translator import judging
+from minigrad_models.corpora import phrasebook
+from minigrad_models.translator import evaluation
 
 from minigrad.cli import main
-from minigrad.data import phrasebook
 
 SMALL = ["pairs=300", "depth=1", "dim=16", "judged=12", "--steps", "3"]
 
@@ -31,7 +32,7 @@ def test_a_demo_that_has_not_learned_shows_everything_and_says_so(tmp_path, caps
 )
 def test_success_means_every_phrase_and_97_percent_of_the_rest(book, held, code, tmp_path, monkeypatch, capsys):
     scores = {"sentences": 1000, "exact_match": held, "phrasebook_sentences": 561, "phrasebook_exact_match": book}
-    monkeypatch.setattr(judging, "evaluate", lambda loaded, path: scores)
+    monkeypatch.setattr(evaluation, "evaluate", lambda loaded, path: scores)
     assert main(["demo", *SMALL, "--out", str(tmp_path / "run")]) == code
     last = capsys.readouterr().out.splitlines()[-1]
     assert last.startswith("Success" if code == 0 else "Failure")
@@ -49,9 +50,25 @@ def test_a_wrong_setting_is_named_before_anything_is_trained(tmp_path, capsys):
     assert main(["demo", "dpeth=1", "--out", str(tmp_path / "run")]) == 2
     assert "depth" in capsys.readouterr().err
     assert main(["demo", "corpus=reverse", "--out", str(tmp_path / "run")]) == 2
-    assert "the demo learns the phrasebook" in capsys.readouterr().err
+    assert "corpus is fixed in the demo" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
 
 
 def test_the_sentence_of_the_source_is_in_the_phrasebook():
     assert ("You are welcome", "de nada") in [(source.rstrip("."), target) for source, target in phrasebook()]
+
+
+def test_a_demo_needs_no_extra_and_says_once_which_scores_are_missing(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "sacrebleu", None)
+    evaluation._warn_once.cache_clear()
+    assert main(["demo", *SMALL, "--out", str(tmp_path / "run")]) == 1
+    shown = capsys.readouterr()
+    assert re.search(r"Failure: \d+ of 12 phrases are exact", shown.out)
+    assert shown.err.count("pip install 'minigrad[metrics]'") == 1
+    assert main(["eval", str(tmp_path / "run"), "--json"]) == 0
+    assert "exact_match" in capsys.readouterr().out
+
+
+def test_a_model_without_a_demo_says_which_has_one(capsys):
+    assert main(["demo", "xor"]) == 2
+    assert "xor has no demo: translator has one" in capsys.readouterr().err

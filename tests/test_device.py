@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_array import FakeArray
+from support.fake_array import FakeArray
 
 import minigrad as mg
-from minigrad.engine.errors import DeviceError, GradientError, IndexingError
+from minigrad.errors import DeviceError, GradientError, IndexingError
 
 DEVICES = ["fake", "fake:1"]
 

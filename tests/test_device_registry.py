@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_array import FakeArray
-from samples import SAMPLES, Sample
+from support.fake_array import FakeArray
+from support.samples import SAMPLES, Sample
 
 import minigrad as mg
-from minigrad.engine.op import COMPOSITES, OPS
+from minigrad.engine.op import OPS
+from minigrad.ops.composite import COMPOSITES
 
 pytestmark = pytest.mark.usefixtures("ordinary_ops")
 ELSEWHERE = {"to_device"}  # its samples move to the CPU; test_device.py tries every way

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_array import FakeArray
+from support.fake_array import FakeArray
 
 import minigrad as mg
 from minigrad.nn import functional as F

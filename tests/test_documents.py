@@ -17,12 +17,12 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from documents import PAGES, ROOT, Piece, Unknown, broken_links, docstrings, is_command, pieces, unfenced
-from short_forms import Page
+from minigrad_models.corpora import phrasebook
+from support.documents import PAGES, ROOT, Piece, Unknown, broken_links, docstrings, is_command, pieces, unfenced
+from support.short_forms import Page
 
 import minigrad
-from minigrad.data import phrasebook
-from minigrad.engine.errors import MinigradError
+from minigrad.errors import MinigradError
 
 sys.path.append(str(ROOT))  # pytest puts only the tests' own folder there
 
@@ -82,7 +82,7 @@ def follow(found: Sequence[Piece], folder: Path, model: str | None = None) -> di
     todo.write_text(json.dumps(given), encoding="utf-8")
     settings = {"OPENBLAS_NUM_THREADS": "1", "MINIGRAD_KERNELS": "numpy", **os.environ, "PYTHONUTF8": "1"}
     settings["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    command = [sys.executable, str(ROOT / "tests" / "run_document.py"), str(todo), str(done)]
+    command = [sys.executable, str(ROOT / "tests" / "support" / "document_runner.py"), str(todo), str(done)]
     subprocess.run(command, cwd=folder, env=settings, check=True, stdin=subprocess.DEVNULL, timeout=600)
     printed: dict[Piece, str] = {}
     for step, result in zip(page.steps, json.loads(done.read_text(encoding="utf-8"))):
@@ -337,7 +337,7 @@ def test_examples_that_pytest_does_not_find_run():
 
 
 # What the blocks of a module's docstring take for granted, besides the module's own names.
-GRANTED = {"minigrad.kernels.fused": "definition, forward, backward, accepts = abs, None, None, None"}
+GRANTED = {"minigrad.kernels.registry": "forward, backward, accepts = None, None, None"}
 
 
 def blocks_of_docstrings() -> dict[str, str]:
@@ -355,9 +355,9 @@ def test_blocks_of_docstrings_run(tmp_path):
     found = blocks_of_docstrings()
     formulas = {module for module, block in found.items() if "·" in block}
     settings = {module for module, block in found.items() if block.startswith("[")}
-    assert formulas == {"minigrad.metrics.bleu", "minigrad.metrics.chrf"} and settings == {"minigrad.zoo.spec"}
+    assert formulas == {"minigrad.metrics.bleu"} and settings == {"minigrad.zoo.spec"}
     code = {module: block for module, block in found.items() if module not in formulas | settings}
-    assert {"minigrad.engine.op", "minigrad.kernels.fused", "minigrad.nn.declare"} <= code.keys()
+    assert {"minigrad.engine.op", "minigrad.kernels.registry", "minigrad.nn.declaration"} <= code.keys()
     for module, block in code.items():
         whole = f"{block} ..." if block.endswith(":") else block  # a head alone
         before = f"from __future__ import annotations\nimport {module} as own\nglobals().update(vars(own))\n{GRANTED.get(module, '')}\n"

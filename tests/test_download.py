@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from minigrad.data import KNOWN, DataError, Download, cache_directory, download, fetch, local_copy
-from minigrad.engine.errors import MinigradError
+from minigrad.errors import MinigradError
 
 CONTENT = b"Go.\tVe.\n" * 20_000
 URL = "https://example.org/pairs.tsv"

@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad.engine import errors
-from minigrad.engine.errors import (
+from minigrad import errors
+from minigrad.engine.modes import switch
+from minigrad.engine.op import OPS
+from minigrad.engine.tensor import Tensor
+from minigrad.errors import (
     ArgumentError,
     AxisError,
     CallError,
@@ -22,9 +25,7 @@ from minigrad.engine.errors import (
     IndexingError,
     ShapeError,
 )
-from minigrad.engine.modes import switch
-from minigrad.engine.op import COMPOSITES, OPS
-from minigrad.engine.tensor import Tensor
+from minigrad.ops.composite import COMPOSITES
 
 F = mg.nn.functional
 NOT_OURS = (  # words of NumPy's and Python's own that would mean little to a newcomer

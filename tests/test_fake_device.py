@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_array import Device, FakeArray
-from fake_device import FakeBackend, xp
+from support.fake_array import Device, FakeArray
+from support.fake_device import FakeBackend, xp
 
 HOST = np.arange(6.0).reshape(2, 3)
 
@@ -169,7 +169,8 @@ def test_linear_algebra_is_silent_about_singular_matrices_unless_told_otherwise(
 def test_without_cupy_the_frozen_names_serve() -> None:
     program = (
         "import sys; sys.modules['cupy'] = None\n"
-        "import fake_device, cupy_names, minigrad as mg\n"
+        "import minigrad as mg\n"
+        "from support import cupy_names, fake_device\n"
         "assert not cupy_names.CUPY_IS_INSTALLED\n"
         "x = mg.randn(3, 3, device='fake', requires_grad=True)\n"
         "(mg.nn.functional.softmax(x @ x.T)[[0, 0, 2]].sum() + mg.slogdet(x)[1]).backward()\n"

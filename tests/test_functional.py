@@ -7,12 +7,12 @@ import math
 
 import numpy as np
 import pytest
-from functional_oracle import TORCH_NAMES, assert_as_torch, normal, uniform
+from support.functional_oracle import TORCH_NAMES, assert_as_torch, normal, uniform
 
 import minigrad as mg
 from minigrad.check import gradcheck
-from minigrad.engine.errors import ArgumentError, AxisError, CallError, DtypeError, IndexingError, ShapeError
-from minigrad.engine.op import COMPOSITES
+from minigrad.errors import ArgumentError, AxisError, CallError, DtypeError, IndexingError, ShapeError
+from minigrad.ops.composite import COMPOSITES
 
 F = mg.nn.functional
 

@@ -9,8 +9,8 @@ import pytest
 
 import minigrad as mg
 from minigrad.check import CheckResult, GradcheckError, KinkError, gradcheck
-from minigrad.engine.errors import ArgumentError, DtypeError, MinigradError, ShapeError
 from minigrad.engine.tensor import wrap
+from minigrad.errors import ArgumentError, DtypeError, MinigradError, ShapeError
 
 POINT = mg.tensor([[0.3, -1.2, 0.8], [1.7, 0.4, -0.6]], dtype="float64")
 

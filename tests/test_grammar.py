@@ -4,13 +4,21 @@ import re
 import unicodedata
 
 import pytest
-from spanish_table import FORMS, TENSES, verbs
+from minigrad_models.corpora.clauses import Clause
+from minigrad_models.corpora.grammar import (
+    FAMILIES,
+    Example,
+    grammar_examples,
+    grammar_pairs,
+    grammar_size,
+    is_held_out,
+)
+from minigrad_models.corpora.inflection import PERSONS, conjugate, gerund
+from minigrad_models.corpora.phrasebook import phrasebook
+from support.spanish_table import FORMS, TENSES, verbs
 
-from minigrad.data.clauses import Clause
-from minigrad.data.grammar import FAMILIES, Example, grammar_examples, grammar_pairs, grammar_size, is_held_out
-from minigrad.data.inflection import PERSONS, conjugate, gerund
-from minigrad.data.phrasebook import normalise, phrasebook
-from minigrad.engine.errors import ArgumentError
+from minigrad.data import normalise
+from minigrad.errors import ArgumentError
 
 TRAIN = grammar_examples("train", 50_000, seed=1)
 HELDOUT = grammar_examples("heldout", 20_000, seed=2)

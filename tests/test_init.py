@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import mmap
+import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad.engine.errors import ArgumentError, DtypeError, ShapeError
+from minigrad.errors import ArgumentError, DtypeError, ShapeError
 from minigrad.nn import init
 
 SHAPE = (300, 200)
@@ -135,3 +138,72 @@ def test_signals_keep_their_size_through_fifty_layers_of_he_and_relu():
 def test_what_cannot_be_filled_is_refused_with_words(call, kind, words):
     with pytest.raises(kind, match=words):
         call()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("layout", ["whole", "transposed", "part"])
+def test_numbers_are_drawn_in_place_from_the_same_stream_as_rand_and_randn(dtype, layout):
+    whole = mg.zeros(6, 4, dtype=dtype)
+    tensor = {"whole": whole, "transposed": whole.T, "part": whole[1:3]}[layout]
+    for fill, draw, scale, shift in ((init.normal_, mg.randn, 0.3, 0.1), (init.uniform_, mg.rand, 0.5, -0.2)):
+        mg.manual_seed(3)
+        expected = draw(*tensor.shape, dtype=dtype) * scale + shift
+        mg.manual_seed(3)
+        fill(tensor, shift, scale if fill is init.normal_ else shift + scale)
+        np.testing.assert_array_equal(tensor.numpy(), expected.numpy())
+    changed = {"whole": 24, "transposed": 24, "part": 8}[layout]
+    assert np.count_nonzero(whole.numpy()) == changed
+
+
+def test_a_tensor_that_a_graph_needs_is_known_to_be_overwritten():
+    x = mg.ones(3, requires_grad=True)
+    y = (x * x).sum()
+    with mg.no_grad():
+        init.normal_(x)
+    with pytest.raises(mg.MinigradError, match="multiply"):
+        y.backward()
+
+
+def test_inside_of_skip_nothing_is_drawn_or_written_but_mistakes_are_told(device):
+    before = mg.nn.Linear(3, 2, device=device)
+    kept = before.weight.numpy().copy()
+    mg.manual_seed(0)
+    with init.skip():
+        with init.skip():
+            made = mg.nn.MultiHeadAttention(4, 2, device=device)
+        before.reset_parameters()
+        init.ones_(before.bias)
+        init.he_normal_(before.weight)
+        norm = mg.nn.LayerNorm(2, device=device)
+        with pytest.raises(ArgumentError, match="negative"):
+            init.normal_(before.weight, std=-1.0)
+        with pytest.raises(DtypeError):
+            init.uniform_(mg.zeros(2, dtype="int64", device=device))
+    assert all(not parameter.numpy().any() for parameter in made.parameters())
+    assert norm.weight.numpy().tolist() == [1, 1]  # not drawn, so not left out
+    np.testing.assert_array_equal(before.weight.numpy(), kept)
+    drawn = mg.randn(3, device=device).numpy()
+    mg.manual_seed(0)
+    np.testing.assert_array_equal(mg.randn(3, device=device).numpy(), drawn)
+    before.reset_parameters()
+    assert (before.weight.numpy() != kept).all()
+
+
+def test_skip_is_for_its_own_thread():
+    made = []
+    with init.skip():
+        thread = threading.Thread(target=lambda: made.append(mg.nn.Linear(3, 2)))
+        thread.start()
+        thread.join()
+    assert made[0].weight.numpy().all()
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="only Linux tells a process how much memory it uses")
+def test_weights_that_are_not_set_take_no_memory():
+    def pages():
+        return int(Path("/proc/self/statm").read_text().split()[1])
+
+    before = pages()
+    with init.skip():
+        layer = mg.nn.Linear(1 << 14, 1 << 14)  # 1 GiB
+    assert layer.weight.shape == (1 << 14, 1 << 14) and (pages() - before) * mmap.PAGESIZE < 1 << 26

@@ -4,14 +4,14 @@ import operator
 
 import numpy as np
 import pytest
-from samples import SAMPLES
+from support.samples import SAMPLES
 
 import minigrad as mg
-from minigrad.engine.errors import GradientError, MinigradError
 from minigrad.engine.graph import sweep
 from minigrad.engine.op import OPS
 from minigrad.engine.tensor import Tensor
 from minigrad.engine.writes import writes
+from minigrad.errors import GradientError, MinigradError
 
 INDICES = {
     "int": 1,
@@ -482,13 +482,13 @@ def test_the_array_of_a_tensor_in_the_graph_cannot_be_written_to():
 
 
 def test_the_record_of_writes_dies_with_the_memory():
-    entries, recorded = len(writes._by_owner), len(writes.recorded)
+    entries, recorded = len(writes._by_owner), len(writes._recorded)
     x = leaf(3)
     kept = [x * i for i in range(20)]
     for y in kept:
         y[0] = 1.0
         with mg.no_grad():
             y[1] = 2.0
-    assert len(writes._by_owner) == entries + 20 and len(writes.recorded) == recorded + 20
+    assert len(writes._by_owner) == entries + 20 and len(writes._recorded) == recorded + 20
     del kept, y
-    assert len(writes._by_owner) == entries and len(writes.recorded) == recorded
+    assert len(writes._by_owner) == entries and len(writes._recorded) == recorded

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_array import FakeArray
-from layer_cases import CASES, Case
+from support.fake_array import FakeArray
+from support.samples.layers import CASES, Case
 
 import minigrad as mg
 from minigrad import nn
 from minigrad.check import gradcheck
-from minigrad.engine.errors import ArgumentError, AxisError, DtypeError, IndexingError, ShapeError
+from minigrad.errors import ArgumentError, AxisError, DtypeError, IndexingError, ShapeError
 from minigrad.nn import functional as F
 
 CONTAINERS = {"Module", "ModuleList", "Sequential"}

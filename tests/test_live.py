@@ -14,10 +14,11 @@ from urllib.parse import urlsplit
 import pytest
 
 from minigrad import zoo
-from minigrad.engine.errors import ArgumentError
+from minigrad.errors import ArgumentError
 from minigrad.train import Run, find_checkpoint, read_checkpoint
-from minigrad.viz import live
-from minigrad.viz.live import CLIENTS, serve
+from minigrad.viz.runs.live import serve
+from minigrad.web import server
+from minigrad.web.server import MAX_CLIENTS
 
 
 @pytest.fixture
@@ -171,10 +172,10 @@ def test_it_listens_on_loopback_alone(address):
 
 
 def test_who_is_slow_is_cut_off_and_does_not_keep_others_waiting(folder, monkeypatch):
-    monkeypatch.setattr(live, "PATIENCE", 0.5)
+    monkeypatch.setattr(server, "TIMEOUT", 0.5)
     with serve(folder) as found:
         address = urlsplit(found)
-        slow = [socket.create_connection((address.hostname, address.port)) for _ in range(live.CLIENTS - 1)]
+        slow = [socket.create_connection((address.hostname, address.port)) for _ in range(server.MAX_CLIENTS - 1)]
         for connection in slow:
             connection.sendall(b"GET /")
         assert ask(address)[0] == 200
@@ -185,14 +186,14 @@ def test_who_is_slow_is_cut_off_and_does_not_keep_others_waiting(folder, monkeyp
 
 
 def test_more_clients_than_it_takes_are_turned_away_and_come_back(folder, monkeypatch):
-    monkeypatch.setattr(live, "PATIENCE", 1.0)
+    monkeypatch.setattr(server, "TIMEOUT", 1.0)
     with serve(folder) as found:
         address = urlsplit(found)
-        held = [socket.create_connection((address.hostname, address.port)) for _ in range(3 * live.CLIENTS)]
+        held = [socket.create_connection((address.hostname, address.port)) for _ in range(3 * server.MAX_CLIENTS)]
         threads = sum(
             thread.name.startswith("Thread-") and "process_request" in thread.name for thread in threading.enumerate()
         )
-        assert threads <= live.CLIENTS
+        assert threads <= server.MAX_CLIENTS
         for connection in held:
             connection.close()
         deadline = time.monotonic() + 20
@@ -234,7 +235,7 @@ def test_only_what_is_new_is_told(folder):
         assert first["frames"]["steps"] == [10] and list(first["frames"]["texts"]) == ["10"]
         second = news(first["version"])
         assert "curves" not in second and second["frames"] == {"steps": [10], "texts": {}}
-        run.go_back(20)
+        run.rewind(20)
         run.metrics.add({"step": 40, "loss": 0.5})
         run.write_text("frames/step-00000040.svg", "<svg/>")
         run.write_text("samples/step-00000010.txt", "changed\n")
@@ -257,7 +258,7 @@ def test_the_page_follows_the_training_in_a_browser(folder, browser):
     context = browser.new_context()
     complaints: list[str] = []
     with serve(folder) as found, Run(folder) as run:
-        run.go_back(30)
+        run.rewind(30)
         page = context.new_page()
         page.on(
             "console", lambda message: complaints.append(message.text) if message.type in ("error", "warning") else None
@@ -297,7 +298,7 @@ def test_train_with_live_says_the_address_once_and_serves_while_it_trains(tmp_pa
             time.sleep(0.05)
         assert len(rows) >= 2
         _, _, content = ask(address)
-        assert b'<section id="graph">' in content and b">how many hidden units<" in content
+        assert b'<section id="graph">' in content and b'"how many hidden units"' in content
     finally:
         process.terminate()
         shown, _ = process.communicate(timeout=40)
@@ -323,7 +324,7 @@ def test_a_page_that_follows_changes_nothing_that_is_learned_and_needs_a_run_to_
 def test_a_client_that_gets_no_thread_takes_no_place(folder, monkeypatch):
     with serve(folder) as address:
         start = threading.Thread.start
-        for _ in range(CLIENTS + 1):
+        for _ in range(MAX_CLIENTS + 1):
             refused = threading.Event()
 
             def fail(thread, refused=refused):

@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 import pytest
-from functional_oracle import assert_as_torch, normal, uniform
+from support.functional_oracle import assert_as_torch, normal, uniform
 
 import minigrad as mg
-from minigrad.engine.errors import ArgumentError, DeviceError, DtypeError, IndexingError, ShapeError
+from minigrad.errors import ArgumentError, DeviceError, DtypeError, IndexingError, ShapeError
 
 pytestmark = pytest.mark.filterwarnings("ignore:reduction. 'mean' divides")
 F = mg.nn.functional

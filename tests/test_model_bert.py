@@ -8,9 +8,9 @@ from itertools import combinations, islice
 
 import numpy as np
 import pytest
-from minigrad_models.bert import attend, judging, spec, tasks, text
+from minigrad_models.bert import attend, evaluation, spec, tasks, text
 from minigrad_models.bert.batches import BLANKS, IGNORED, Labelled, MaskedPairs, encoded, joined, mask_tokens
-from minigrad_models.bert.learning import columns_of, data_of, examples_of
+from minigrad_models.bert.examples import columns_of, data_of, examples_of
 from minigrad_models.bert.model import segments_of
 
 import minigrad as mg
@@ -18,10 +18,10 @@ from minigrad import zoo
 from minigrad.cli import main
 from minigrad.data import BOS, EOS, MASK, PAD, SPECIALS, UNK, Padded, WordTokenizer
 from minigrad.data.errors import DataError
-from minigrad.engine.errors import ArgumentError, NonFiniteError
+from minigrad.errors import ArgumentError, NonFiniteError
+from minigrad.zoo import trainer_of
+from minigrad.zoo.config import configure
 from minigrad.zoo.conformance import check
-from minigrad.zoo.running import trainer_of
-from minigrad.zoo.settings import configure
 
 TASKS = ("pretrain", "classify", "tag", "answer", "similar")
 TINY = {**spec.tiny, "vocab": 10_000, "context": 128}
@@ -534,7 +534,7 @@ def test_an_answer_is_a_part_of_the_text_as_it_was_written(tuned):
 
 
 def test_each_task_answers_in_its_own_way_and_is_judged_beside_a_bag_of_words(tuned, monkeypatch):
-    monkeypatch.setattr(judging, "STEPS", 20)
+    monkeypatch.setattr(evaluation, "STEPS", 20)
     names = {
         "classify": ("class", "class"),
         "tag": ("tags", "tag"),
@@ -564,7 +564,7 @@ def test_what_is_attended_to_can_be_asked(pretrained):
 
 
 def test_labels_of_ones_own_are_learned(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(judging, "STEPS", 20)
+    monkeypatch.setattr(evaluation, "STEPS", 20)
     words = {"fine": "good", "sunny": "good", "grey": "bad", "wet": "bad"}
     lines = [f"{word} it was a {word} day\t{label}" for _ in range(30) for word, label in words.items()]
     (tmp_path / "own.tsv").write_text("\n".join([*lines, "no label"]), encoding="utf-8")
@@ -582,7 +582,7 @@ def test_labels_of_ones_own_are_learned(tmp_path, monkeypatch, capsys):
     with pytest.raises(ArgumentError, match="'unheard' was not learned(.|\n)*bad, good"):
         loaded.evaluate(str(tmp_path / "other.tsv"))
     (tmp_path / "one.tsv").write_text("a text\tgood\nanother\tgood\n", encoding="utf-8")
-    with pytest.raises(ArgumentError, match="nothing to tell apart"):
+    with pytest.raises(ArgumentError, match="nothing to classify"):
         zoo.train("bert:classify", tmp_path / "second", data=str(tmp_path / "one.tsv"), progress=False)
     (tmp_path / "bars.tsv").write_text("a | b | c\tgood\nanother\tbad\n", encoding="utf-8")
     with pytest.raises(ArgumentError, match="is no example(.|\n)*3 texts"):
@@ -620,7 +620,7 @@ def test_settings_that_cannot_work_are_refused_with_what_can(wrong):
 
 
 def test_a_text_of_ones_own_is_pretrained_on(tmp_path, monkeypatch):
-    monkeypatch.setattr(judging, "STEPS", 20)
+    monkeypatch.setattr(evaluation, "STEPS", 20)
     days = [f"On day {i} the sun shines. It is warm.\n\nIn night {i} the moon rises. It is cold." for i in range(40)]
     (tmp_path / "own.txt").write_text("\n\n".join(days), "utf-8")
     zoo.train("bert", tmp_path / "run", data=str(tmp_path / "own.txt"), progress=False, **TINY)
@@ -629,7 +629,7 @@ def test_a_text_of_ones_own_is_pretrained_on(tmp_path, monkeypatch):
     assert found["texts"] == 4 and "last_word_right" not in found and 0 <= found["words_right"] <= 1
     assert found["judged_by"] == "texts held out" and "--data LABELLED.tsv" in spec.after(loaded, tmp_path / "run")
     assert {"words_right_by_bag", "follows_right_by_bag"} <= set(found)
-    monkeypatch.setattr(judging, "LARGEST", 3 * 2 * loaded.config.vocab)
+    monkeypatch.setattr(evaluation, "LARGEST", 3 * 2 * loaded.config.vocab)
     assert "words_right_by_bag" not in loaded.evaluate()  # too large for blanks, and for pairs just not
     (tmp_path / "other.txt").write_text("The moon shines. It is warm. It is cold.", "utf-8")
     other = loaded.evaluate(str(tmp_path / "other.txt"))
@@ -660,31 +660,31 @@ def test_training_that_diverges_says_so_and_can_be_resumed(tmp_path):
 
 def test_bags_count_words_and_words_in_common():
     ids = Padded.of([[BOS, 7, 7, 8, EOS, 7, 9, EOS], [BOS, 6, UNK, EOS]]).ids
-    counted = judging.pair_bags(ids, 10)
+    counted = evaluation.pair_bags(ids, 10)
     assert counted.shape == (2, 30)
     assert {i: n for i, n in enumerate(counted[0].tolist()) if n} == {7: 2, 8: 1, 17: 1, 19: 1, 27: 1}
     assert {i: n for i, n in enumerate(counted[1].tolist()) if n} == {6: 1}
 
 
 def test_the_bag_of_words_finds_what_depends_on_words_alone_and_the_share_of_what_depends_on_nothing(monkeypatch):
-    monkeypatch.setattr(judging, "STEPS", 400)
+    monkeypatch.setattr(evaluation, "STEPS", 400)
     draw = np.random.default_rng(0)
     rows = [[BOS, *draw.integers(5, 12, 6).tolist(), EOS] for _ in range(400)]
     weights = np.array([2, -1, 0.5, 0, -2, 1.0, 0.3])
     labels = [int(sum(weights[token - 5] for token in row[1:-1]) > 0.2) for row in rows]
     config = configure(spec, None, {"task": "classify", "vocab": 12})
-    bag = judging.Bag("class", config).fit(Labelled([(row, [label]) for row, label in zip(rows, labels)], 2000))
+    bag = evaluation.Bag("class", config).fit(Labelled([(row, [label]) for row, label in zip(rows, labels)], 2000))
     assert bag.right(Labelled([(row, [label]) for row, label in zip(rows, labels)], 2000, shuffle=False)) > 0.98
     coins = (draw.random(2000) < 0.25).astype(int).tolist()
-    fair = judging.Bag("class", config).fit(Labelled([([BOS, 7, EOS], [coin]) for coin in coins], 2000))
+    fair = evaluation.Bag("class", config).fit(Labelled([([BOS, 7, EOS], [coin]) for coin in coins], 2000))
     with mg.no_grad():
-        chance = fair.layer(mg.tensor(judging.pair_bags(np.array([[BOS, 7, EOS]]), 12))).softmax(axis=1)[0, 1].item()
+        chance = fair.layer(mg.tensor(evaluation.pair_bags(np.array([[BOS, 7, EOS]]), 12))).softmax(axis=1)[0, 1].item()
     assert chance == pytest.approx(np.mean(coins), abs=0.02)
 
 
 def test_it_beats_a_bag_of_words_after_a_tenth_of_the_usual_training(learned, monkeypatch):
     """The README says what the whole of it comes to."""
-    monkeypatch.setattr(judging, "STEPS", 400)
+    monkeypatch.setattr(evaluation, "STEPS", 400)
     found = learned.evaluate()
     assert found["words_right_by_bag"] > 0.15 and found["follows_right_by_bag"] > 0.75  # a baseline worth its name
     assert found["words_right_margin"] > 0.1

@@ -15,9 +15,9 @@ from minigrad_models.digits.images import images
 
 import minigrad as mg
 from minigrad import zoo
-from minigrad.engine.errors import ArgumentError, CheckpointError
+from minigrad.errors import ArgumentError, CheckpointError
 from minigrad.nn import functional as F
-from minigrad.zoo.running import trainer_of
+from minigrad.zoo import trainer_of
 
 ROUNDED = ("binary", "ternary")
 SHORT = {"steps": 250, "images": 4000, "held_out": 600, "hidden": (128,), "valid_every": 125}

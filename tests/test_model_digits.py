@@ -10,7 +10,7 @@ from minigrad_models.digits.model import accuracy, as_table, confusions
 
 import minigrad as mg
 from minigrad import nn, zoo
-from minigrad.engine.errors import ArgumentError
+from minigrad.errors import ArgumentError
 
 SEVEN = """
       #########
@@ -33,7 +33,7 @@ def runs(request, tmp_path_factory):
     options = {"steps": 250, "batch": 32, "lr": 8e-3, "images": 4000, "images_seed": seed, "held_out": 600}
     for net in ("conv", "linear"):
         config = zoo.configure(digits.spec, None, {**options, "net": net})
-        zoo.running.trainer_of(digits.spec, config, folder / net, seed=seed, progress=False).train()
+        zoo.trainer_of(digits.spec, config, folder / net, seed=seed, progress=False).train()
     return {net: zoo.load(folder / net) for net in ("conv", "linear")}
 
 

@@ -23,9 +23,9 @@ from minigrad_models.facts.model import (
 
 import minigrad as mg
 from minigrad import zoo
-from minigrad.engine.errors import ArgumentError
-from minigrad.zoo.running import trainer_of
-from minigrad.zoo.settings import configure
+from minigrad.errors import ArgumentError
+from minigrad.zoo import trainer_of
+from minigrad.zoo.config import configure
 
 
 def answers_of(block):

@@ -8,6 +8,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from minigrad_models.corpora import story_text
 from minigrad_models.gpt import attend, few_shot, samples, sorting, spec
 from minigrad_models.gpt.model import GPT
 from minigrad_models.gpt.text import tokenizer_for
@@ -15,13 +16,13 @@ from minigrad_models.gpt.text import tokenizer_for
 import minigrad as mg
 from minigrad import zoo
 from minigrad.cli import main
-from minigrad.data import BlockBatch, story_text
+from minigrad.data import BlockBatch
 from minigrad.data.errors import DataError
 from minigrad.decode import LanguageModel, Sampling, generate
-from minigrad.engine.errors import ArgumentError, NonFiniteError
+from minigrad.errors import ArgumentError, NonFiniteError
 from minigrad.nn import functional as F
-from minigrad.zoo.running import load_as, trainer_of
-from minigrad.zoo.settings import configure
+from minigrad.zoo import load_as, trainer_of
+from minigrad.zoo.config import configure
 
 VOCAB, CONTEXT, LAYERS, HEADS, DIM = 11, 6, 2, 2, 8
 ACTIVATIONS = ("gelu", "gelu_tanh", "relu", "silu", "swiglu", "geglu", "reglu")
@@ -147,8 +148,8 @@ def test_the_model_and_all_its_gradients_equal_those_of_a_twin_in_pytorch(style)
 
 @pytest.mark.torch
 def test_the_model_is_that_of_the_benchmark():
-    from benchmarks import gpt_torch
-    from benchmarks.gpt import CONFIGS, weights
+    from benchmarks.twins import gpt_torch
+    from benchmarks.twins.gpt import CONFIGS, weights
 
     config = CONFIGS["tiny"]
     model = GPT(config.vocabulary, config.length, config.layers, config.heads, config.dim)
@@ -163,7 +164,7 @@ def test_the_model_is_that_of_the_benchmark():
 
 @pytest.mark.parametrize("name", ["nano", "baby"])
 def test_presets_of_the_benchmark_have_its_sizes(name):
-    from benchmarks.gpt import ADAMW, CONFIGS, MAX_NORM
+    from benchmarks.twins.gpt import ADAMW, CONFIGS, MAX_NORM
 
     config, theirs = configure(spec, name), CONFIGS[name]
     sizes = (config.layers, config.dim, config.heads, config.batch, config.context)
@@ -321,7 +322,7 @@ def test_the_loss_is_that_of_the_whole_text_held_out_in_blocks_that_do_not_overl
 def test_a_text_file_is_learned_whatever_its_tokens_are(tmp_path, tokenizer):
     path = tmp_path / "my.txt"
     path.write_text("the cat sat on the mat, and the dog lay on the log.\n" * 12, encoding="utf-8")
-    loaded = trained(tmp_path, str(path), tokenizer=tokenizer, steps=30)
+    loaded = trained(tmp_path, str(path), tokenizer=tokenizer, steps=60)
     assert loaded.config.vocab == loaded.tokenizer.vocab_size == loaded.model.tokens.num_embeddings
     assert loaded.evaluate()["whole_validation_loss"] < 0.8 * math.log(loaded.config.vocab)
     answers = loaded.predict("the cat", "")

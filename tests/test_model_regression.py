@@ -8,9 +8,9 @@ from minigrad_models.regression import spec
 from minigrad_models.regression.model import between, function_of, least_squares, outside, points
 
 from minigrad import zoo
-from minigrad.engine.errors import ArgumentError
-from minigrad.zoo.running import trainer_of
-from minigrad.zoo.settings import configure
+from minigrad.errors import ArgumentError
+from minigrad.zoo import trainer_of
+from minigrad.zoo.config import configure
 
 
 def oracle():

@@ -7,7 +7,7 @@ from minigrad_models.superposition.model import SparseAutoencoder, Toy
 
 import minigrad as mg
 from minigrad import zoo
-from minigrad.engine.errors import ArgumentError
+from minigrad.errors import ArgumentError
 
 SMALLER = {"features": 16, "dims": 5, "density": 0.05, "latents": 32, "batch": 256, "steps": 800, "sae_steps": 1000}
 

@@ -7,23 +7,25 @@ from functools import cache, partial
 
 import numpy as np
 import pytest
-from minigrad_models.translator import TranslatorConfig, judging, spec
-from minigrad_models.translator.choosing import sized
-from minigrad_models.translator.corpora import corpus_of, form_of, written
-from minigrad_models.translator.decoding import NEVER, Translating, greedy_all, search_all
+from minigrad_models.corpora import phrasebook
+from minigrad_models.translator import TranslatorConfig, evaluation, spec
+from minigrad_models.translator.corpus import corpus_of, form_of, written
 from minigrad_models.translator.denoising import DenoisingBatches, encoded, spans
-from minigrad_models.translator.judging import exposure, forced, positions
+from minigrad_models.translator.evaluation import exposure, forced, positions
 from minigrad_models.translator.model import Translator, fed, translation_loss
-from minigrad_models.translator.translating import pieces_of
-from minigrad_models.translator.turns import InTurns
+from minigrad_models.translator.preparation import sized
+from minigrad_models.translator.samplers import InTurns
+from minigrad_models.translator.translation import reading
 
 import minigrad as mg
 from minigrad import zoo
-from minigrad.data import BOS, EOS, MASK, PAD, DataError, Padded, PairBatch, PairBatches, WordTokenizer, phrasebook
-from minigrad.decode import beam_search, greedy
-from minigrad.engine.errors import ArgumentError, MinigradError, NonFiniteError
-from minigrad.zoo.running import trainer_of
-from minigrad.zoo.settings import configure
+from minigrad.data import BOS, EOS, MASK, PAD, DataError, Padded, PairBatch, PairBatches, WordTokenizer
+from minigrad.decode import EncoderDecoder, beam_search, greedy, greedy_all, search_all
+from minigrad.decode.encoder_decoder import NEVER
+from minigrad.decode.translation import pieces_of
+from minigrad.errors import ArgumentError, MinigradError, NonFiniteError
+from minigrad.zoo import trainer_of
+from minigrad.zoo.config import configure
 
 V, C, H, HIDDEN, DEPTH = 23, 16, 4, 24, 2
 ORDERS = pytest.mark.parametrize("norm_first", [True, False], ids=["pre-norm", "post-norm"])
@@ -228,12 +230,12 @@ def test_the_memory_is_computed_once_and_selected_with_its_rows():
     calls = []
     encode = model.encode
     object.__setattr__(model, "encode", lambda *given: calls.append(1) or encode(*given))
-    continuation = Translating(model, SOURCES)
+    continuation = EncoderDecoder(model, SOURCES)
     first = continuation(np.full((3, 1), BOS))
     continuation.select(np.array([2, 0, 0]))
     later = continuation(np.array([[7], [7], [8]]))
     assert len(calls) == 1
-    fresh = Translating(model, [SOURCES[2], SOURCES[0], SOURCES[0]], cached=False)
+    fresh = EncoderDecoder(model, [SOURCES[2], SOURCES[0], SOURCES[0]], cached=False)
     np.testing.assert_allclose(fresh(np.full((3, 1), BOS)), first[[2, 0, 0]], rtol=1e-10)
     np.testing.assert_allclose(fresh(np.array([[7], [7], [8]])), later, rtol=1e-10)
 
@@ -245,8 +247,8 @@ def test_one_beam_is_greedy_and_special_tokens_are_never_said():
             model.embedding.weight[NEVER] *= 5  # they would be said often
         said = greedy_all(model, SOURCES)
         prompt = np.full((3, 1), BOS)
-        found = beam_search(Translating(model, SOURCES), prompt, beams=1, length=22, end=EOS)
-        plain = greedy(Translating(model, SOURCES), prompt, length=22, end=EOS)
+        found = beam_search(EncoderDecoder(model, SOURCES), prompt, beams=1, length=22, end=EOS)
+        plain = greedy(EncoderDecoder(model, SOURCES), prompt, length=22, end=EOS)
         assert [one[0].tokens for one in found] == plain
         assert [one[0].tokens for one in search_all(model, SOURCES, beams=1)] == said
         assert not {token for tokens in [*said, *plain] for token in tokens} & {*NEVER, EOS}
@@ -331,7 +333,7 @@ def test_a_model_that_is_always_right_has_no_exposure_bias(run, monkeypatch):
     """An oracle that says the reversed source, whatever it is fed."""
 
     class Oracle:
-        embedding = run.model.embedding
+        embedding, parameters = run.model.embedding, run.model.parameters
 
         def new_cache(self):
             return None
@@ -347,7 +349,7 @@ def test_a_model_that_is_always_right_has_no_exposure_bias(run, monkeypatch):
     pairs = corpus_of(run.config, None).test[:20]
     perfect = dataclasses.replace(run, model=Oracle())
     uncached = partial(greedy_all, cached=False)
-    monkeypatch.setattr(judging, "greedy_all", uncached)
+    monkeypatch.setattr(evaluation, "greedy_all", uncached)
     found = positions(perfect, pairs)
     assert all(row.teacher_forced == row.free_running == 1 for row in found)
 
@@ -359,24 +361,26 @@ def test_sentences_longer_than_those_of_training_are_judged_in_pieces(run):
 
     class Watched:
         embedding, new_cache, eval = run.model.embedding, run.model.new_cache, run.model.eval
+        parameters = run.model.parameters
 
         def __call__(self, source, target, cache=None):
             asked.append(source.shape[1])
             return run.model(source, target, cache=cache)
 
     watched = dataclasses.replace(short, model=Watched())
-    for show in (judging.samples, partial(judging.evaluate, path=None)):
+    for show in (evaluation.samples, partial(evaluation.evaluate, path=None)):
         asked.clear()
         show(watched)
         assert max(asked) == 11 < longest
-    with pytest.raises(ArgumentError, match="nothing to judge it by"):
-        judging.encoded_pairs(short.config, run.tokenizer, [(" ".join("7" * 40), "7")])
+    with pytest.raises(ArgumentError, match="nothing to evaluate it on"):
+        evaluation.encoded_pairs(short.config, run.tokenizer, [(" ".join("7" * 40), "7")])
 
 
 def test_a_long_text_is_cut_between_sentences_where_no_space_is_between_them(run):
     short = dataclasses.replace(run, config=dataclasses.replace(run.config, max_length=4))
     sentences = ["7 7。", "8 8！", "9 9"]
-    assert pieces_of(short, "".join(sentences)) == pieces_of(short, " ".join(sentences)) == sentences
+    for joint in ("", " "):
+        assert pieces_of(joint.join(sentences), **reading(short)) == sentences
 
 
 def test_a_sentence_as_long_as_the_longest_of_training_is_one_piece(run):

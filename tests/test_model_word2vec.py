@@ -5,13 +5,14 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from minigrad_models.word2vec import judging, word_space
+from minigrad_models.corpora import stories
+from minigrad_models.word2vec import evaluation, word_space
 from minigrad_models.word2vec.pairs import LONGEST, WordPairs, encoded, vocabulary
 from minigrad_models.word2vec.space import WordSpace
 
 from minigrad import zoo
-from minigrad.data import SPECIALS, WordTokenizer, stories
-from minigrad.engine.errors import ArgumentError
+from minigrad.data import SPECIALS, WordTokenizer
+from minigrad.errors import ArgumentError
 from minigrad.nn import read_word_vectors
 
 SHORTER = {"size": 24, "stories": 800, "steps": 500, "valid_every": 250}
@@ -41,7 +42,7 @@ def test_labels_that_mean_nothing_are_not_learned(trained):
     """The measure itself cannot be pleased by any good vectors: with the words exchanged at random it falls to chance."""
     points = word_space(trained)
     exchanged = WordSpace(list(np.random.default_rng(0).permutation(points.words)), points.vectors)
-    assert judging.mean_average_precision(exchanged) < 0.1
+    assert evaluation.mean_average_precision(exchanged) < 0.1
 
 
 def test_analogies_are_right_far_more_often_than_by_chance(trained, measured):
@@ -51,12 +52,12 @@ def test_analogies_are_right_far_more_often_than_by_chance(trained, measured):
 
 
 def test_the_kinds_are_those_of_the_stories():
-    kinds = judging.kinds()
+    kinds = evaluation.kinds()
     assert {"red", "golden"} <= kinds["colour"] and {"dog", "goat"} <= kinds["animal"] and "ana" in kinds["girl"]
     assert len(kinds["girl"]) == len(kinds["boy"]) == 16 and not kinds["girl"] & kinds["boy"]
     told = " ".join(story.text for story in stories(2000)).lower()
     assert [word for words in kinds.values() for word in words if word not in told] == []
-    assert judging.voices()["dog"] == "barked"
+    assert evaluation.voices()["dog"] == "barked"
 
 
 def test_average_precision_is_that_of_the_definition():
@@ -66,12 +67,12 @@ def test_average_precision_is_that_of_the_definition():
     red = (1 / 1 + 2 / 3) / 2  # blue, kite, green, the
     blue = (1 / 1 + 2 / 3) / 2  # red, kite, green, the
     green = (1 / 2 + 2 / 3) / 2  # kite, blue, red, the
-    assert judging.mean_average_precision(space) == pytest.approx((red + blue + green) / 3)
+    assert evaluation.mean_average_precision(space) == pytest.approx((red + blue + green) / 3)
 
 
 def test_counting_gives_the_positive_pointwise_mutual_information():
     pairs = np.array([[0, 1]] * 6 + [[1, 0]] * 6 + [[0, 2], [2, 0]])
-    found = judging.by_counting(pairs, ["a", "b", "c"]).vectors
+    found = evaluation.by_counting(pairs, ["a", "b", "c"]).vectors
     counts = Counter(map(tuple, pairs.tolist()))
     beside = {w: sum(n for (_, o), n in counts.items() if o == w) ** 0.75 for w in range(3)}
     for a in range(3):

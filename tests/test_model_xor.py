@@ -7,9 +7,9 @@ from minigrad_models.xor.model import BY_HAND, ROWS, TARGETS, answers_by_hand, r
 
 import minigrad as mg
 from minigrad import zoo
-from minigrad.engine.errors import ArgumentError
-from minigrad.zoo.running import trainer_of
-from minigrad.zoo.settings import configure
+from minigrad.errors import ArgumentError
+from minigrad.zoo import trainer_of
+from minigrad.zoo.config import configure
 
 CURVES = {"sigmoid": lambda z: 1 / (1 + np.exp(-z)), "relu": lambda z: np.maximum(z, 0)}
 

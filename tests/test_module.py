@@ -8,12 +8,12 @@ import weakref
 
 import numpy as np
 import pytest
-from module_examples import STATE, Model, Tied, assert_same, values
+from support.module_examples import STATE, Model, Tied, assert_same, values
 
 import minigrad as mg
 from minigrad import nn
 from minigrad.check import gradcheck
-from minigrad.engine.errors import ArgumentError, CallError, DtypeError, NonFiniteError, ShapeError
+from minigrad.errors import ArgumentError, CallError, DtypeError, NonFiniteError, ShapeError
 
 
 def test_parts_are_found_by_path():

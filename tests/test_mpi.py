@@ -11,14 +11,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import train_on_ranks
+from support import rank_training
 
-from minigrad.kernels.threads import LAUNCHERS, own_cores
+from minigrad.runtime.process_group import LAUNCHERS, ProcessGroup
+from minigrad.runtime.threads import available_cores
 from minigrad.train import find_checkpoint, read_checkpoint
-from minigrad.train.parallel import Share, of_rank, on_every_core
-from minigrad.train.world import World
+from minigrad.train.data_parallel import Shard, shard_of_rank, thread_shards
 
-SCRIPT = Path(train_on_ranks.__file__)
+HERE = Path(__file__).resolve().parent
+PROGRAM = [sys.executable, "-m", rank_training.__name__]
 MPIEXEC = shutil.which("mpiexec", path=str(Path(sys.executable).parent)) or shutil.which("mpiexec")
 ALIKE = {
     "mlp": {"model": "mlp"},
@@ -53,8 +54,8 @@ def surroundings(**changes):
 def launch(count, folder, jobs, **changes):
     """Run the jobs on so many ranks; a job that does not end in time is an error."""
     folder.mkdir(exist_ok=True)
-    command = [MPIEXEC, "-n", str(count), sys.executable, str(SCRIPT), str(folder), json.dumps(jobs)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, env=surroundings(**changes))
+    command = [MPIEXEC, "-n", str(count), *PROGRAM, str(folder), json.dumps(jobs)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=HERE, env=surroundings(**changes))
 
 
 def told(folder, name, rank=0):
@@ -77,7 +78,7 @@ def alone(tmp_path_factory):
     def train(name):
         if name not in known:
             job = {key: value for key, value in {**ALIKE, **OTHERS}[name].items() if key != "threads"}
-            known[name] = train_on_ranks.train(folder, name, **job)
+            known[name] = rank_training.train(folder, name, **job)
         return known[name]
 
     return train
@@ -121,7 +122,7 @@ def test_the_examples_are_as_hard_as_they_claim(alone):
     weights = alone("unused_weights")["weights"]
     assert weights["never"] == [1.0] and weights["sometimes"] != [1.0]
     assert alone("mlp")["losses"] != alone("accumulated")["losses"]
-    rows = [len(batch[0]) for batch in train_on_ranks.MODELS["few"]()[2]]
+    rows = [len(batch[0]) for batch in rank_training.MODELS["few"]()[2]]
     assert min(rows) == 1 and 3 in rows and max(rows) > 4
 
 
@@ -163,7 +164,7 @@ def test_what_makes_one_rank_stop_stops_all_after_the_same_step(together, name, 
 def test_ranks_on_one_machine_share_its_cores(together):
     for count in (1, 2, 4):
         folder, _ = together(count)
-        assert told(folder, "mlp")["cores"] == max(len(own_cores()) // count, 1)
+        assert told(folder, "mlp")["cores"] == max(len(available_cores()) // count, 1)
 
 
 @with_mpi
@@ -221,7 +222,7 @@ def test_a_run_whose_rank_was_killed_goes_on_under_any_number_of_ranks(alone, tm
     ("job", "messages"),
     [
         ({"model": "coupled"}, ["BatchNorm1d '1' needs whole batches, and 2 ranks would divide them", "LayerNorm"]),
-        ({"model": "mlp", "other_data": True}, ["rank 1 would train something else than the first", "other data"]),
+        ({"model": "mlp", "other_data": True}, ["rank 1 would not train the same as rank 0", "other data"]),
         ({"model": "broken", "valid_every": None}, ["step 3: the loss or its gradient is not finite", "linear"]),
     ],
     ids=["batch norm", "other data", "not finite"],
@@ -256,13 +257,14 @@ def test_without_a_usable_mpi_the_first_process_trains_alone_and_says_so(alone, 
     (stand_in / "__init__.py").touch()
     (stand_in / "MPI.py").write_text(module)
     path = os.pathsep.join([str(stand_in.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
-    command = [sys.executable, str(SCRIPT), str(tmp_path), json.dumps({"job": {"model": "mlp"}})]
+    command = [*PROGRAM, str(tmp_path), json.dumps({"job": {"model": "mlp"}})]
     started = [
         subprocess.Popen(
             command,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            cwd=HERE,
             env=surroundings(**{f"{launcher}_RANK": str(rank), f"{launcher}_SIZE": "2", "PYTHONPATH": path}),
         )
         for rank in range(2)
@@ -277,14 +279,14 @@ def test_without_a_usable_mpi_the_first_process_trains_alone_and_says_so(alone, 
 
 
 def of(rank, size):
-    world = World()
-    world.rank, world.size = rank, size
-    return world
+    group = ProcessGroup()
+    group.rank, group.size = rank, size
+    return group
 
 
 def test_each_row_is_computed_by_one_rank_and_the_rest_counts_for_nothing():
     batch = {"x": np.arange(3), "y": np.arange(3) * 10}
-    shares = [of_rank(batch, of(rank, 5)) for rank in range(5)]
+    shares = [shard_of_rank(batch, of(rank, 5)) for rank in range(5)]
     assert [(share.first, share.rows, share.counts) for share in shares[:3]] == [(i, 1, True) for i in range(3)]
     assert [share.batch["y"].tolist() for share in shares[:3]] == [[0], [10], [20]]
     assert [(share.counts, share.batch["x"].tolist()) for share in shares[3:]] == [(False, [0])] * 2
@@ -292,11 +294,11 @@ def test_each_row_is_computed_by_one_rank_and_the_rest_counts_for_nothing():
 
 def test_a_batch_without_rows_to_divide_is_counted_once():
     with pytest.warns(RuntimeWarning, match="computed by every rank"):
-        shares = [of_rank({"x": np.arange(3), "y": np.arange(2)}, of(rank, 3)) for rank in range(3)]
+        shares = [shard_of_rank({"x": np.arange(3), "y": np.arange(2)}, of(rank, 3)) for rank in range(3)]
     assert [share.counts for share in shares] == [True, False, False]
 
 
 def test_threads_of_a_rank_know_where_in_the_whole_batch_their_rows_are():
-    model, loss, _ = train_on_ranks.MODELS["mlp"]()
-    share = Share((np.zeros((5, 4)), np.zeros((5, 1))), 10, 5)
-    assert [(part.first, part.rows) for part in on_every_core(model, loss, share, 2)] == [(10, 2), (12, 3)]
+    model, loss, _ = rank_training.MODELS["mlp"]()
+    share = Shard((np.zeros((5, 4)), np.zeros((5, 1))), 10, 5)
+    assert [(part.first, part.rows) for part in thread_shards(model, loss, share, 2)] == [(10, 2), (12, 3)]

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import test_kinks
-from mutants import Mutant, controls_of, mutants_of
-from samples import SAMPLES, Sample
+from support.mutants import Mutant, controls_of, mutants_of
+from support.samples import SAMPLES, Sample
 from test_registry import BUILT_ELSEWHERE, as_function, is_differentiable
 
 from minigrad.check import gradcheck

@@ -32,7 +32,7 @@ def test_a_name_that_minigrad_does_not_have_is_answered_with_the_one_it_has(modu
 
 @pytest.mark.parametrize("package", [mg.nn, mg.optim])
 def test_every_counterpart_of_a_name_of_pytorchs_exists(package):
-    for name, counterpart in package._ELSEWHERE.items():
+    for name, counterpart in package._PYTORCH_NAMES.items():
         assert name not in package.__all__
         first, _, rest = counterpart.partition("(")[0].partition(",")[0].split()[0].partition(".")
         found = getattr(package, first, None) if first != "a" else package.Schedule

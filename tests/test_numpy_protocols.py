@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad.engine.errors import GradientError, MinigradError
+from minigrad.errors import GradientError, MinigradError
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # some operands divide by zero, as NumPy's do
 A = np.array([[2.0, 1.0], [0.5, 3.0]])

@@ -14,7 +14,7 @@ import pytest
 
 import minigrad as mg
 from minigrad import nn, optim
-from minigrad.engine.errors import GradientError, MinigradError
+from minigrad.errors import GradientError, MinigradError
 from minigrad.optim.optimizer import BLOCK
 
 RANDOM = np.random.default_rng(0)

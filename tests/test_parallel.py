@@ -11,20 +11,20 @@ import pytest
 
 import minigrad as mg
 from minigrad import zoo
-from minigrad.engine.draws import dividing, next_key
 from minigrad.kernels import implementation, use
-from minigrad.kernels import threads as pool
 from minigrad.nn import functional as F
-from minigrad.train import parallel
-from minigrad.train.gradients import backward_all
-from minigrad.train.steps import Stepper
-from minigrad.zoo.settings import configure
+from minigrad.random import dividing, next_key
+from minigrad.runtime import threads as pool
+from minigrad.train import data_parallel
+from minigrad.train.accumulation import accumulate_gradients
+from minigrad.train.train_step import TrainStep
+from minigrad.zoo.config import configure
 
 B, T, C, V = 7, 6, 8, 11  # a batch that does not divide evenly
 
 
-def shares_of(net, of, given, threads):
-    return parallel.on_every_core(net, of, parallel.Share(given, 0, len(given[0])), threads)
+def shards_of(net, of, given, threads):
+    return data_parallel.thread_shards(net, of, data_parallel.Shard(given, 0, len(given[0])), threads)
 
 
 def model(dropout=0.0, dtype="float64"):
@@ -39,7 +39,7 @@ def model(dropout=0.0, dtype="float64"):
 def batch(rows=B):
     rng = np.random.default_rng(1)
     tokens, labels = rng.integers(0, V, (rows, T)), rng.integers(0, V, (rows, T))
-    labels[1::2, T // 2 :] = -100  # ragged: the shares count unlike many tokens
+    labels[1::2, T // 2 :] = -100  # ragged: the shards count unlike many tokens
     return tokens, labels
 
 
@@ -59,7 +59,7 @@ def two_terms(net, pair):
 def gradients(threads, of=loss, dropout=0.0, rows=B, dtype="float64", batches=1):
     net = model(dropout, dtype)
     mg.manual_seed(5)
-    totals, divisors = backward_all(of, net, [batch(rows)] * batches, mg.Tensor.backward, threads)
+    totals, divisors = accumulate_gradients(of, net, [batch(rows)] * batches, mg.Tensor.backward, threads)
     factor = divisors.remaining(totals)
     return {name: p.grad.numpy() * factor for name, p in net.named_parameters()}, totals.means()
 
@@ -83,14 +83,20 @@ def test_threads_give_the_gradients_of_the_whole_batch(threads, dropout, of):
 def test_dropout_is_really_drawn_anew_for_each_row_and_step():
     net = model(dropout=0.4)
     same = np.zeros((B, T), int)
-    shares = parallel.divide((same,), 3)
+    shards = data_parallel.shard_batch((same,), 3)
     mg.manual_seed(0)
-    out = np.concatenate([x.numpy() for x in parallel.forward_all(lambda part: net(mg.tensor(part[0])), shares)])
+    out = np.concatenate(
+        [x.numpy() for x in data_parallel.forward_shards(lambda part: net(mg.tensor(part[0])), shards)]
+    )
     rows = {row.tobytes() for row in out}
-    again = np.concatenate([x.numpy() for x in parallel.forward_all(lambda part: net(mg.tensor(part[0])), shares)])
+    again = np.concatenate(
+        [x.numpy() for x in data_parallel.forward_shards(lambda part: net(mg.tensor(part[0])), shards)]
+    )
     assert len(rows) == B and not np.array_equal(out, again)
     mg.manual_seed(0)
-    whole = parallel.forward_all(lambda part: net(mg.tensor(part[0])), parallel.divide((same,), 1))[0].numpy()
+    whole = data_parallel.forward_shards(lambda part: net(mg.tensor(part[0])), data_parallel.shard_batch((same,), 1))[
+        0
+    ].numpy()
     np.testing.assert_allclose(whole, out, rtol=1e-12, atol=1e-12)
 
 
@@ -121,7 +127,7 @@ def test_a_share_in_which_nothing_counts_adds_nothing():
 def test_a_whole_training_run_on_threads_equals_one_alone_to_rounding():
     def trained(threads):
         net = model(dropout=0.2)
-        stepper = Stepper(net, loss, mg.optim.AdamW(net.parameters(), lr=1e-2), None, 1.0, threads)
+        stepper = TrainStep(net, loss, mg.optim.AdamW(net.parameters(), lr=1e-2), None, 1.0, threads)
         mg.manual_seed(3)
         losses = [stepper.step([batch()], i).totals.means()["loss"] for i in range(10)]
         return losses, {name: p.numpy().copy() for name, p in net.named_parameters()}
@@ -140,7 +146,7 @@ def test_a_transformer_of_the_zoo_learns_the_same_on_threads(name):
         mg.manual_seed(0)
         given = spec.data(configure(spec, None, {**spec.tiny, "dropout": 0.2}), None)
         net = spec.build(given.config).to(dtype="float64")
-        stepper = Stepper(net, spec.loss, spec.optimizer(net, given.config), None, 1.0, threads)
+        stepper = TrainStep(net, spec.loss, spec.optimizer(net, given.config), None, 1.0, threads)
         totals = [stepper.step([given.train.batch(0, i)], i).totals for i in range(4)]
         return [sums.means()["loss"] for sums in totals], {key: p.numpy().copy() for key, p in net.named_parameters()}
 
@@ -161,10 +167,10 @@ def test_a_transformer_of_the_zoo_learns_the_same_on_threads(name):
     ids=["tuple", "dict", "tensor", "batch", "list"],
 )
 def test_every_kind_of_batch_is_cut_into_rows(given):
-    shares = parallel.divide(given, 4)
-    assert [share.rows for share in shares] == [1, 2, 1, 2] and [share.first for share in shares] == [0, 1, 3, 4]
-    assert all(type(share.batch) is type(given) for share in shares)
-    assert [parallel._rows(share.batch) for share in shares] == [1, 2, 1, 2]
+    shards = data_parallel.shard_batch(given, 4)
+    assert [shard.rows for shard in shards] == [1, 2, 1, 2] and [shard.first for shard in shards] == [0, 1, 3, 4]
+    assert all(type(shard.batch) is type(given) for shard in shards)
+    assert [data_parallel._rows(shard.batch) for shard in shards] == [1, 2, 1, 2]
 
 
 @pytest.mark.parametrize(
@@ -180,8 +186,8 @@ def test_every_kind_of_batch_is_cut_into_rows(given):
     ids=["ragged", "number", "object", "scalar", "texts", "name"],
 )
 def test_what_cannot_be_cut_stays_whole(given):
-    (share,) = parallel.divide(given, 4)
-    assert share.batch is given
+    (shard,) = data_parallel.shard_batch(given, 4)
+    assert shard.batch is given
 
 
 def test_what_couples_the_examples_of_a_batch_is_not_divided():
@@ -192,19 +198,19 @@ def test_what_couples_the_examples_of_a_batch_is_not_divided():
     def coupled(net, pair): ...
 
     coupled.couples_batch = True
-    assert len(shares_of(plain, loss, given, 2)) == 2
-    assert len(shares_of(norm, loss, given, 2)) == 1
-    assert len(shares_of(plain, coupled, given, 2)) == 1
+    assert len(shards_of(plain, loss, given, 2)) == 2
+    assert len(shards_of(norm, loss, given, 2)) == 1
+    assert len(shards_of(plain, coupled, given, 2)) == 1
     with mg.debug():
-        assert len(shares_of(plain, loss, given, 2)) == 1
+        assert len(shards_of(plain, loss, given, 2)) == 1
     plain[0].weight.register_hook(lambda g: None)
-    assert len(shares_of(plain, loss, given, 2)) == 1
+    assert len(shards_of(plain, loss, given, 2)) == 1
 
 
 def test_small_work_is_not_divided_unless_asked_for():
     given, small, large = (np.zeros((8, 3)),), mg.nn.Linear(3, 4), mg.nn.Linear(1000, 1000)
-    assert len(shares_of(small, loss, given, None)) == 1
-    assert len(shares_of(large, loss, given, None)) == min(pool.cores(), 8)
+    assert len(shards_of(small, loss, given, None)) == 1
+    assert len(shards_of(large, loss, given, None)) == min(pool.thread_count(), 8)
 
 
 def test_an_error_in_one_share_is_raised_after_the_others_are_done():
@@ -213,13 +219,13 @@ def test_an_error_in_one_share_is_raised_after_the_others_are_done():
     def compute(part):
         all_began.wait(20)
         if (part[0] == 0).all():
-            raise ZeroDivisionError("the first share")
+            raise ZeroDivisionError("the first shard")
         time.sleep(0.05)
         done.append(len(part[0]))
 
     rows = (np.arange(9) > 2).astype(int)
-    with pytest.raises(ZeroDivisionError, match="the first share"):
-        parallel.forward_all(compute, parallel.divide((rows,), 3))
+    with pytest.raises(ZeroDivisionError, match="the first shard"):
+        data_parallel.forward_shards(compute, data_parallel.shard_batch((rows,), 3))
     assert done == [3, 3]
 
 
@@ -250,7 +256,7 @@ def test_a_recomputed_part_draws_the_same_in_a_share():
     assert (of(mg.recompute) == 0).any()
 
 
-def test_a_blas_that_cannot_be_told_is_left_alone_with_one_warning(monkeypatch):
+def test_a_blas_that_cannot_be_limited_is_left_alone_with_one_warning(monkeypatch):
     import threadpoolctl
 
     class Deaf(threadpoolctl.ThreadpoolController):
@@ -260,18 +266,19 @@ def test_a_blas_that_cannot_be_told_is_left_alone_with_one_warning(monkeypatch):
     monkeypatch.setattr(pool, "_controller", None)
     monkeypatch.setattr(threadpoolctl, "ThreadpoolController", Deaf)
     large, given = mg.nn.Linear(1000, 1000), (np.zeros((8, 3)),)
-    with pytest.warns(RuntimeWarning, match="BLAS cannot be told") as seen:
-        assert len(shares_of(large, loss, given, None)) == 1
-        assert len(shares_of(large, loss, given, 2)) == 1
+    with pytest.warns(RuntimeWarning, match="BLAS cannot be limited") as seen:
+        assert len(shards_of(large, loss, given, None)) == 1
+        assert len(shards_of(large, loss, given, 2)) == 1
     assert len(seen) == 1
 
 
-def test_blas_has_its_threads_back_afterwards():
+def test_blas_has_its_threads_back_afterwards(monkeypatch):
     from threadpoolctl import threadpool_info
 
+    monkeypatch.setattr(pool, "_controller", None)  # another test may have loaded SciPy's BLAS beside NumPy's
     before = threadpool_info()
     inside = []
-    with pool.single_blas(), pool.single_blas():
+    with pool.single_threaded_blas(), pool.single_threaded_blas():
         inside = [lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"]
     assert set(inside) == {1} and threadpool_info() == before
 
@@ -279,15 +286,15 @@ def test_blas_has_its_threads_back_afterwards():
 def test_one_core_or_a_number_of_threads_in_the_environment(monkeypatch):
     monkeypatch.setenv("MINIGRAD_THREADS", "1")
     large, given = mg.nn.Linear(1000, 1000), (np.zeros((8, 3)),)
-    assert pool.cores() == 1 and len(shares_of(large, loss, given, None)) == 1
+    assert pool.thread_count() == 1 and len(shards_of(large, loss, given, None)) == 1
     monkeypatch.setenv("MINIGRAD_THREADS", "3")
-    assert len(shares_of(large, loss, given, None)) == 3
+    assert len(shards_of(large, loss, given, None)) == 3
     monkeypatch.setenv("MINIGRAD_THREADS", "")  # as good as unset
-    assert pool.cores() >= 1
+    assert pool.thread_count() >= 1
     for wrong in ("0", "many", "-2"):
         monkeypatch.setenv("MINIGRAD_THREADS", wrong)
         with pytest.raises(mg.MinigradError, match="whole number from 1"):
-            pool.cores()
+            pool.thread_count()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
@@ -316,10 +323,10 @@ def test_a_forked_process_starts_threads_of_its_own():
 
 def test_jobs_may_divide_their_own_work():
     def inner():
-        return sum(pool.run_all([lambda: 1, lambda: 2, lambda: 3]))
+        return sum(pool.run_parallel([lambda: 1, lambda: 2, lambda: 3]))
 
     results = []
-    thread = threading.Thread(target=lambda: results.extend(pool.run_all([inner] * 5)), daemon=True)
+    thread = threading.Thread(target=lambda: results.extend(pool.run_parallel([inner] * 5)), daemon=True)
     thread.start()
     thread.join(20)
     assert results == [6] * 5
@@ -334,7 +341,7 @@ def test_jobs_that_nobody_began_are_left_when_one_fails():
     begun.wait(20)
     done = []
     with pytest.raises(ValueError, match="the last job"):
-        pool.run_all([lambda: done.append(1), fail])
+        pool.run_parallel([lambda: done.append(1), fail])
     let_go.set()
     assert [blocker.result()[1] for blocker in blockers] == [True] * len(blockers) and not done
 
@@ -352,7 +359,7 @@ def test_threads_that_leave_in_another_order_undo_the_limit_of_blas():
     library = Library()
     before, pool._controller = pool._controller, library
     try:
-        first, second = pool.single_blas(), pool.single_blas()
+        first, second = pool.single_threaded_blas(), pool.single_threaded_blas()
         first.__enter__()
         second.__enter__()
         first.__exit__(None, None, None)
@@ -379,5 +386,5 @@ def test_kernels_chosen_in_one_thread_are_used_by_its_jobs_and_by_no_other_threa
     with use("definitions"):
         leave.set()
         thread.join()
-        assert pool.run_all([implementation] * 3) == ["definitions"] * 3
+        assert pool.run_parallel([implementation] * 3) == ["definitions"] * 3
     assert implementation() == usual

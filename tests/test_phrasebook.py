@@ -4,15 +4,16 @@ import re
 import unicodedata
 from pathlib import Path
 
+import minigrad_models.corpora as corpora
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from minigrad_models.corpora import phrasebook, phrasebook_sections, spellings
 
-import minigrad
-from minigrad.data.phrasebook import normalise, phrasebook, phrasebook_sections, spellings
+from minigrad.data import normalise
 
 PAIRS = phrasebook()
-TEXTS = Path(minigrad.__file__).parent / "data" / "texts"
+TEXTS = Path(corpora.__file__).parent / "texts"
 NAMES = {
     "Ana",
     "Luis",

@@ -10,7 +10,7 @@ import pytest
 import minigrad as mg
 from minigrad import nn
 from minigrad.check import gradcheck
-from minigrad.engine.errors import ArgumentError, IndexingError, ShapeError
+from minigrad.errors import ArgumentError, IndexingError, ShapeError
 from minigrad.nn import positions
 
 

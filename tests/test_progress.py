@@ -1,8 +1,9 @@
 """What training shows, in a terminal, in a log, and where nobody can look."""
 
 import io
+import threading
 
-from small_training import small
+from support.small_training import small
 
 from minigrad.train import Progress
 
@@ -36,7 +37,28 @@ def test_on_a_terminal_one_line_is_rewritten_and_text_stands_on_its_own(monkeypa
     now[0] += 1
     progress.update(3, 3, lambda: "x" * 200)
     progress.close()
-    assert screen.lines == ["a sample", "step 3/3 | " + "x" * 68, ""]
+    assert screen.lines == ["a sample", "step 3/3 |##########| " + "x" * 57, ""]
+
+
+def test_a_terminal_shows_a_bar_only_where_the_end_is_known(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "40")
+    now, screen = [0.0], Screen()
+    progress = Progress(screen, clock=lambda: now[0])
+    progress.update(1_000, 2_000, lambda: "loss 1.0")
+    progress.close()
+    progress.update(1_001, None, lambda: "loss 0.5 \x1b[2J" + "x" * 50)
+    progress.close()
+    assert screen.lines == ["step 1,000/2,000 |#####     | loss 1.0", "step 1,001 | loss 0.5 \\x1b[2J" + "x" * 10, ""]
+
+
+def test_a_bar_starts_no_thread(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    before = threading.active_count()
+    progress = Progress(Screen())
+    progress.update(1, 2, lambda: "loss 1.0")
+    assert threading.active_count() == before
+    progress.close()
 
 
 def test_a_log_gets_a_whole_line_every_few_seconds_and_nothing_rewritten():

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from module_examples import Model, Tied, assert_same, values
+from support.module_examples import Model, Tied, assert_same, values
 
 import minigrad as mg
 from minigrad import nn
-from minigrad.engine.errors import ArgumentError
+from minigrad.errors import ArgumentError
 from minigrad.nn.quant import LARGEST, QuantizedLinear, packed_nibbles, to_integers, unpacked_nibbles
 
 BITS = sorted(LARGEST)

@@ -9,7 +9,7 @@ import zipfile
 import pytest
 
 from minigrad.data import DataError, read_pairs, read_text
-from minigrad.engine.errors import MinigradError
+from minigrad.errors import MinigradError
 
 PAIRS = [("Go.", "Ve."), ("Where is it?", "¿Dónde está?"), ('He said "no", twice.', "Dijo «no».")]
 TSV = "".join(f"{source}\t{target}\n" for source, target in PAIRS)

@@ -6,14 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from samples import SAMPLES, Sample
+from support.samples import SAMPLES, Sample
 
 import minigrad as mg
 import minigrad.nn.functional  # noqa: F401  (its functions are in the registry once it is imported)
 from minigrad.check import gradcheck
-from minigrad.engine.errors import MinigradError
-from minigrad.engine.op import COMPOSITES, OPS, Composite, Op
+from minigrad.engine.op import OPS, Op
 from minigrad.engine.tensor import Tensor, wrap
+from minigrad.errors import MinigradError
+from minigrad.ops.composite import COMPOSITES, Composite
 
 pytestmark = pytest.mark.usefixtures("ordinary_ops")
 FUNCTIONS: dict[str, Op | Composite] = {**OPS, **COMPOSITES}
@@ -149,7 +150,7 @@ def test_every_op_has_samples_that_exercise_every_rule(name: str) -> None:
         assert name not in SAMPLES, BUILT_ELSEWHERE[name]
         return
     function = FUNCTIONS[name]
-    assert name in SAMPLES, f"write samples for {name} in tests/samples"
+    assert name in SAMPLES, f"write samples for {name} in tests/support/samples"
     if isinstance(function, Op) and function.mask == 0:
         return
     exercised, recorded = 0, 0

@@ -5,12 +5,12 @@ import random
 import signal
 
 import pytest
-import train_to_be_killed as training
-from killing import finish, kill, kill_while_saving, outcome, start_training
-from places import in_memory
+from support import killable_training as training
+from support.crashes import finish, kill, kill_while_saving, outcome, start_training
+from support.folders import in_memory
 
+from minigrad.runtime.signals import StopSignal
 from minigrad.train import find_checkpoint, read_checkpoint
-from minigrad.train.interrupt import Interrupts
 
 KILLS = 20
 OPTIMIZERS, SCHEDULES, SAMPLERS = list(training.OPTIMIZERS), list(training.SCHEDULES), list(training.SAMPLERS)
@@ -92,9 +92,9 @@ def test_an_interrupt_just_after_a_checkpoint_was_renamed_is_not_mistaken_for_a_
 def test_a_process_that_was_started_to_ignore_interrupts_does(monkeypatch):
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        with Interrupts() as interrupts:
+        with StopSignal() as signals:
             signal.raise_signal(signal.SIGINT)
-            assert not interrupts.asked
+            assert not signals.received
         assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, before)

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-import train_to_be_killed as training
-from places import in_memory
-from small_training import line, small
+from support import killable_training as training
+from support.folders import in_memory
+from support.small_training import line, small
 
 from minigrad import nn, optim
-from minigrad.engine.errors import CheckpointError
+from minigrad.errors import CheckpointError
 from minigrad.train import ArrayBatches, Trainer, find_checkpoint, load_model
 
 
@@ -45,7 +45,7 @@ def test_a_resume_with_other_settings_says_which_count(folder, capsys):
     rate, said = run(9.0, 100, max_steps=4)
     assert rate == 0.1
     assert "the optimiser goes on as it was saved, with lr 0.1 (given 9.0)" in said
-    assert "what is given now counts: max_steps 4 (was 3), schedule.total 100 (was 10)" in said
+    assert "the new values are used: max_steps 4 (was 3), schedule.total 100 (was 10)" in said
 
 
 def test_a_resume_that_does_not_fit_has_one_fix_and_names_what_differs(folder):

@@ -7,13 +7,13 @@ import sys
 
 import numpy as np
 import pytest
-from places import in_memory
+from support.folders import in_memory
 
 import minigrad as mg
-from minigrad.engine.errors import ArgumentError, CheckpointError
+from minigrad.errors import ArgumentError, CheckpointError
 from minigrad.train import Run, RunError, average_checkpoints, find_checkpoint, read_checkpoint
+from minigrad.train.csv_log import CSVLog
 from minigrad.train.run import checkpoints_of
-from minigrad.train.table import Table
 
 HOLD = "import sys, time, minigrad.train as t; run = t.Run(sys.argv[1]); print('held', flush=True); time.sleep(60)"
 
@@ -147,7 +147,7 @@ def test_a_run_stays_where_it_is_when_the_working_directory_changes(folder, monk
 def test_a_folder_in_the_place_of_a_file_is_explained(folder, name):
     (folder / name).mkdir(parents=True)
     with pytest.raises(RunError, match=r"cannot be(.|\n)*fix: "):
-        Run(folder).go_back(1)
+        Run(folder).rewind(1)
 
 
 DENIED = """
@@ -209,14 +209,14 @@ def test_a_full_disk_leaves_the_old_checkpoint_and_the_pointer(folder):
 
 def test_a_table_grows_columns_and_goes_back(folder):
     folder.mkdir()
-    table = Table(folder / "t.csv")
+    table = CSVLog(folder / "t.csv")
     for step in range(1, 4):
         table.add({"step": step, "loss": 1 / 3})
     table.add({"step": 4, "loss": 0.1, "valid_loss": float("nan")})
     whole = table.path.read_bytes()
     assert whole.decode().splitlines()[::4] == ["step,loss,valid_loss", "4,0.1,nan"]
-    again = Table(table.path)
-    again.go_back(2)
+    again = CSVLog(table.path)
+    again.rewind(2)
     assert again.path.read_text() == "step,loss,valid_loss\n1,0.3333333333333333,\n2,0.3333333333333333,\n"
     again.add({"step": 3, "loss": 1 / 3})
     again.add({"step": 4, "loss": 0.1, "valid_loss": float("nan")})
@@ -230,8 +230,8 @@ def test_a_table_cut_off_in_the_middle_of_a_row_loses_that_row_only(folder, cut)
     lines = ["step,loss", "1,0.25", "12,0.125", "13,1.5"]
     whole = "".join(f"{line}\n" for line in lines).encode()
     path.write_bytes(whole[:cut])
-    table = Table(path)
-    table.go_back(100)
+    table = CSVLog(path)
+    table.rewind(100)
     complete = whole[:cut].decode().split("\n")[:-1]
     table.add({"step": 14, "loss": 2.0})
     assert path.read_text().splitlines() == [*(complete or ["step,loss"]), "14,2.0"]
@@ -241,8 +241,8 @@ def test_a_table_that_a_spreadsheet_saved_is_taken_over(folder):
     folder.mkdir()
     path = folder / "t.csv"
     path.write_bytes(b"\xef\xbb\xbfstep,loss\r\n1,0.25\r\n2,0.5\r\n")
-    table = Table(path)
-    table.go_back(1)
+    table = CSVLog(path)
+    table.rewind(1)
     table.add({"step": 2, "loss": 0.125})
     assert path.read_bytes() == b"step,loss\n1,0.25\n2,0.125\n"
 
@@ -250,8 +250,8 @@ def test_a_table_that_a_spreadsheet_saved_is_taken_over(folder):
 def test_a_file_that_is_no_table_is_put_aside_and_not_deleted(folder):
     folder.mkdir()
     (folder / "t.csv").write_text("my notes\n")
-    table = Table(folder / "t.csv")
-    table.go_back(5)
+    table = CSVLog(folder / "t.csv")
+    table.rewind(5)
     table.add({"step": 1, "loss": 0.5})
     assert (folder / "t.csv.old").read_text() == "my notes\n"
     assert (folder / "t.csv").read_text() == "step,loss\n1,0.5\n"
@@ -260,14 +260,14 @@ def test_a_file_that_is_no_table_is_put_aside_and_not_deleted(folder):
 def test_a_row_with_an_absurd_step_is_dropped(folder):
     folder.mkdir()
     (folder / "t.csv").write_text(f"step,loss\n1,0.5\n{'9' * 5000},0.5\n")
-    table = Table(folder / "t.csv")
-    table.go_back(5)
+    table = CSVLog(folder / "t.csv")
+    table.rewind(5)
     assert (folder / "t.csv").read_text() == "step,loss\n1,0.5\n"
 
 
 def test_a_column_that_would_break_the_table_is_refused(folder):
     with pytest.raises(ArgumentError, match="cannot be a column"):
-        Table(folder / "t.csv").add({"step": 1, "a,b": 2.0})
+        CSVLog(folder / "t.csv").add({"step": 1, "a,b": 2.0})
 
 
 def test_averaging_takes_the_mean_of_the_last_weights(folder):

@@ -14,11 +14,12 @@ import pytest
 from minigrad_models.gpt import spec
 
 from minigrad import zoo
-from minigrad.cli import main, sampling
+from minigrad.cli import main
 from minigrad.data import SPECIALS, BPETokenizer, CharTokenizer, WordTokenizer
 from minigrad.decode import LanguageModel, Sampling, TextStream, continue_text, generate, greedy
-from minigrad.decode.streaming import beginning
-from minigrad.engine.errors import ArgumentError, NonFiniteError
+from minigrad.decode.text_stream import beginning
+from minigrad.errors import ArgumentError, NonFiniteError
+from minigrad.zoo.tasks import language_model
 
 SCORES = [2.0, -1.0, 0.5, 0.5, -3.0, 1.5, -0.2]
 
@@ -346,7 +347,7 @@ def test_what_cannot_be_sampled_is_one_line(run, given, part, capsys):
 def test_a_model_that_writes_nothing_says_what_it_can(tmp_path, capsys):
     zoo.train("xor", str(tmp_path / "xor"), progress=False, max_steps=2)
     assert main(["sample", str(tmp_path / "xor")]) == 2
-    assert "xor writes no text: it can evaluate" in capsys.readouterr().err
+    assert "holds xor, which cannot sample: as a model for classification it can evaluate" in capsys.readouterr().err
 
 
 class Pieces(io.StringIO):
@@ -371,7 +372,7 @@ def test_every_piece_is_shown_at_once_and_an_interruption_leaves_a_whole_line(ru
         raise KeyboardInterrupt
 
     monkeypatch.setitem(spec.verbs, "sample", interrupted)
-    monkeypatch.setattr(sampling.sys, "stdout", shown)
+    monkeypatch.setattr(language_model.sys, "stdout", shown)
     assert main(["sample", run, "Ana"]) == 130
     assert shown.flushed[-1] == "Anaone\\x1b[31mtwo\n"
     assert "minigrad: interrupted" in capsys.readouterr().err

@@ -13,7 +13,7 @@ from safetensors.numpy import load_file, save_file
 
 import minigrad as mg
 from minigrad import saving
-from minigrad.engine.errors import CheckpointError, MinigradError
+from minigrad.errors import CheckpointError, MinigradError
 
 DTYPES = (
     "float16",

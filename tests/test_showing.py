@@ -8,7 +8,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 import minigrad as mg
-from minigrad.engine.errors import MissingExtraError
+from minigrad.errors import MissingExtraError
 
 
 @pytest.fixture

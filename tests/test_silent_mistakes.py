@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad.engine.errors import GradientError, MinigradError
+from minigrad.errors import GradientError, MinigradError
 
 F = mg.nn.functional
 

@@ -18,7 +18,8 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT))  # pytest puts only the tests' own folder there
 
-from benchmarks import floor, generation, gpt, matmul, measure, memory, mlp_step, results, scaling, train_step  # noqa: E402
+from benchmarks import floor, generation, matmul, measure, memory, mlp_step, results, scaling, train_step  # noqa: E402
+from benchmarks.twins import gpt  # noqa: E402
 
 TINY = replace(gpt.CONFIGS["tiny"], layers=2, batch=3, dtype="float64")
 needs_proc = pytest.mark.skipif(
@@ -50,8 +51,8 @@ def no_torch(tmp_path: Path) -> Path:
 @pytest.mark.torch
 @pytest.mark.parametrize("fused", [None, True])
 def test_both_gpts_have_the_same_losses_in_every_step(fused: bool | None) -> None:
-    from benchmarks.gpt_minigrad import minigrad_step
-    from benchmarks.gpt_torch import torch_step
+    from benchmarks.twins.gpt_minigrad import minigrad_step
+    from benchmarks.twins.gpt_torch import torch_step
 
     ours, theirs = minigrad_step(TINY), torch_step(TINY, fused)
     curves = np.array([(ours().item(), theirs().item()) for _ in range(5)])
@@ -61,7 +62,7 @@ def test_both_gpts_have_the_same_losses_in_every_step(fused: bool | None) -> Non
 
 @pytest.mark.torch
 def test_both_gpts_have_the_same_gradient_for_every_parameter() -> None:
-    from benchmarks import gpt_minigrad, gpt_torch
+    from benchmarks.twins import gpt_minigrad, gpt_torch
 
     ours, theirs = gpt_minigrad.new_model(TINY), gpt_torch.new_model(TINY)
     batch = next(gpt.batches(TINY))
@@ -183,7 +184,7 @@ def test_a_ratio_below_its_goal_is_said_to_miss_it(value: float, mark: str) -> N
 
 
 def test_kernels_that_do_not_load_are_not_measured_under_their_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    from benchmarks import gpt_minigrad
+    from benchmarks.twins import gpt_minigrad
 
     monkeypatch.setenv("MINIGRAD_KERNELS", "numba")
     monkeypatch.setattr(gpt_minigrad.kernels, "implementation", lambda: "numpy")

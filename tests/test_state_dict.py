@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from module_examples import Model, Tied, assert_same, values
+from support.module_examples import Model, Tied, assert_same, values
 
 import minigrad as mg
 from minigrad import nn

@@ -5,9 +5,9 @@ import unicodedata
 from collections import Counter
 
 import pytest
+from minigrad_models.corpora import sentence_pairs, stories, story_text
 
-from minigrad.data.stories import sentence_pairs, stories, story_text
-from minigrad.engine.errors import ArgumentError
+from minigrad.errors import ArgumentError
 
 MANY = stories(6000, seed=3)
 GIRLS = set(re.findall(r"\w+", "Ana Emma Lucy Mia Nora Rosa Sara Zoe Clara Julia Laura Alice Eva Ruth Grace Lena"))

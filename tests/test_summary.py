@@ -1,7 +1,7 @@
 """`summary()`: the numbers of its table are those counted by hand, and the model is left as it was."""
 
 import pytest
-from module_examples import Model, Tied
+from support.module_examples import Model, Tied
 
 import minigrad as mg
 from minigrad import nn

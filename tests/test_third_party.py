@@ -17,6 +17,7 @@ NEEDED = (
     "numpy",
     "safetensors",
     "threadpoolctl",
+    "tqdm",
 )  # what minigrad requires; taken from here, so that no network is needed
 NO_BYTECODE = shutil.ignore_patterns("__pycache__", "*.egg-info", "build")
 

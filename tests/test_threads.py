@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad.engine.errors import NonFiniteError
 from minigrad.engine.modes import local, switch
 from minigrad.engine.writes import writes
+from minigrad.errors import NonFiniteError
 
 
 @pytest.fixture(autouse=True)
@@ -112,7 +112,7 @@ def test_modes_belong_to_their_thread():
         return all((x * 2).node.scope == "" for _ in range(rounds))
 
     assert together(quiet, recording, watching, unwatched, inside_a_module, outside) == [True] * 6
-    assert local.mode.record and not local.mode.debug
+    assert local.mode.record and not local.mode.tracers
 
 
 def test_a_thread_begins_with_recording_on_whatever_its_parent_does():
@@ -163,7 +163,7 @@ def test_one_op_is_recorded_for_the_first_time_in_many_threads():
 
 
 def test_the_record_of_writes_stays_exact():
-    entries, recorded = len(writes._by_owner), len(writes.recorded)
+    entries, recorded = len(writes._by_owner), len(writes._recorded)
 
     def write():
         for _ in range(300):
@@ -174,4 +174,4 @@ def test_the_record_of_writes_stays_exact():
         return True
 
     assert all(together(*[write] * 8))
-    assert len(writes._by_owner) == entries and len(writes.recorded) == recorded
+    assert len(writes._by_owner) == entries and len(writes._recorded) == recorded

@@ -23,7 +23,7 @@ from minigrad.data import (
     WordTokenizer,
 )
 from minigrad.data.tokenizers import MAX_JSON
-from minigrad.engine.errors import MinigradError
+from minigrad.errors import MinigradError
 
 TEXT = 'The cat, 1,000 years old, said: "Where is <pad>?" ¿Dónde está el café? [It\'s well-known] {really} 3.5\\4'
 TOKENIZERS = [CharTokenizer.train(TEXT), WordTokenizer.train(TEXT), BPETokenizer.train(TEXT * 3, 300)]

@@ -10,10 +10,21 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from torch_oracle import TOLERANCES, assert_same, assert_same_gradient, compare, examples, numbers, ours, seeds, theirs
+from support.torch_oracle import (
+    TOLERANCES,
+    assert_same,
+    assert_same_gradient,
+    compare,
+    examples,
+    numbers,
+    ours,
+    seeds,
+    theirs,
+)
 
 import minigrad as mg
-from minigrad.engine.op import COMPOSITES, OPS
+from minigrad.engine.op import OPS
+from minigrad.ops.composite import COMPOSITES
 
 pytestmark = pytest.mark.torch
 

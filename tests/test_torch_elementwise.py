@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from torch_oracle import Case, arrays, broadcastable, compare, compare_case, examples, numbers, seeds, torch
+from support.torch_oracle import Case, arrays, broadcastable, compare, compare_case, examples, numbers, seeds, torch
 
 import minigrad as mg
 

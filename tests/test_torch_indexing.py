@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import basic_indices, integer_array_indices
-from torch_oracle import Case, arrays, axis_of, compare, compare_case, examples, numbers, seeds, shapes, torch
+from support.torch_oracle import Case, arrays, axis_of, compare, compare_case, examples, numbers, seeds, shapes, torch
 
 import minigrad as mg
 

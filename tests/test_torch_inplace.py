@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
-from torch_oracle import TOLERANCES, assert_same_gradient, examples, ours, theirs, torch
+from support.torch_oracle import TOLERANCES, assert_same_gradient, examples, ours, theirs, torch
 
 pytestmark = pytest.mark.torch
 START = np.array([[1.0, 2.0, -0.5], [0.3, -0.2, 1.1]])

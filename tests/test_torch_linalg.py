@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from torch_oracle import (
+from support.torch_oracle import (
     Case,
     arrays,
     axis_of,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from torch_oracle import Case, axes_of, axis_of, compare, compare_case, examples, numbers, seeds, shapes, torch
+from support.torch_oracle import Case, axes_of, axis_of, compare, compare_case, examples, numbers, seeds, shapes, torch
 
 import minigrad as mg
 

@@ -4,13 +4,13 @@ import math
 
 import numpy as np
 import pytest
-import train_to_be_killed as training
-from places import in_memory
-from small_training import classify, line, rows_of, small
+from support import killable_training as training
+from support.folders import in_memory
+from support.small_training import classify, line, rows_of, small
 
 import minigrad as mg
 from minigrad import nn, optim
-from minigrad.engine.errors import ArgumentError, CallError, GradientError
+from minigrad.errors import ArgumentError, CallError, GradientError
 from minigrad.nn import functional as F
 from minigrad.train import ArrayBatches, ListBatches, RunError, Trainer, find_checkpoint, read_checkpoint
 

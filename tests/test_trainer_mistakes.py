@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from places import in_memory
-from small_training import line, rows_of, small
+from support.folders import in_memory
+from support.small_training import line, rows_of, small
 
 import minigrad as mg
 from minigrad import nn, optim
-from minigrad.engine.errors import ArgumentError, CallError
+from minigrad.errors import ArgumentError, CallError
 from minigrad.nn import functional as F
 from minigrad.train import ListBatches, Trainer
 

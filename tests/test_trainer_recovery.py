@@ -6,14 +6,14 @@ import random
 
 import numpy as np
 import pytest
-import train_to_be_killed as training
-from killing import outcome
-from places import in_memory
-from small_training import classify, line, rows_of, small
+from support import killable_training as training
+from support.crashes import outcome
+from support.folders import in_memory
+from support.small_training import classify, line, rows_of, small
 
 import minigrad as mg
 from minigrad import nn, optim
-from minigrad.engine.errors import CheckpointError, NonFiniteError
+from minigrad.errors import CheckpointError, NonFiniteError
 from minigrad.train import (
     ArrayBatches,
     Checkpoint,
@@ -23,7 +23,7 @@ from minigrad.train import (
     read_checkpoint,
     write_checkpoint,
 )
-from minigrad.train import state as state_module
+from minigrad.train import snapshot as snapshot_module
 
 MIXTURE = ("adamw", "cosine", "sequences")
 
@@ -117,7 +117,7 @@ def test_a_resume_that_forgot_something_would_be_noticed(folder, forgotten):
 def test_other_versions_are_said_once_and_do_not_stop(folder, monkeypatch, capsys):
     trainer = training.trainer(folder, *MIXTURE, max_steps=4)
     trainer.train()
-    monkeypatch.setattr(state_module, "_thread_count", lambda: 77)
+    monkeypatch.setattr(snapshot_module, "_thread_count", lambda: 77)
     again = training.trainer(folder, *MIXTURE, max_steps=8, progress=True)
     again.train()
     said = capsys.readouterr().out

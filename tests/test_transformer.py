@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from functional_oracle import normal
+from support.functional_oracle import normal
 
 import minigrad as mg
 from minigrad.check import gradcheck
-from minigrad.engine.errors import ArgumentError
+from minigrad.errors import ArgumentError
 from minigrad.nn import MLP, Decoder, Encoder, RotaryPositions, TransformerBlock, attention, causal_mask, padding_mask
 from minigrad.nn import functional as F
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad.engine.errors import ArgumentError, DtypeError, GradientError, MinigradError, ShapeError
+from minigrad.errors import ArgumentError, DtypeError, GradientError, MinigradError, ShapeError
 
 
 def array(*shape, seed=0):

@@ -10,11 +10,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from minigrad_models.corpora import grammar_pairs
 
 import minigrad as mg
 from minigrad.cli import main
-from minigrad.data import grammar_pairs, normalise
-from minigrad.engine.errors import MinigradError
+from minigrad.data import normalise
+from minigrad.errors import MinigradError
 
 PAIRS = [
     ("You are welcome.", "de nada"), ("Hello.", "hola"), ("Thank you.", "gracias"), ("Good night.", "buenas noches"),
@@ -136,7 +137,10 @@ def test_without_a_trained_one_it_says_how_to_train(tmp_path, monkeypatch, capsy
     assert main(["train", "xor", "--max-steps", "1"]) == 0
     assert main(["translate", "hello"]) == 1  # a run of something else is none
     assert main(["translate", "hello", "--run", "runs/xor"]) == 2
-    assert "holds xor, which does not translate" in capsys.readouterr().err
+    assert (
+        "'runs/xor' holds xor, which cannot translate: as a model for classification it can evaluate, predict"
+        in capsys.readouterr().err
+    )
 
 
 def test_interactive_translates_line_by_line(here, learned, monkeypatch, capsys):
@@ -170,7 +174,7 @@ def test_the_tree_of_a_search_can_be_drawn_from(here, learned):
 
 
 def test_the_attention_of_a_translation_can_be_seen(here, learned, capsys):
-    pytest.importorskip("minigrad.viz.attending")
+    pytest.importorskip("minigrad.viz.attention.attention")
     assert main(["translate", learned[0][0], "--attention", "a.svg", "--tree", "t.svg"]) == 0
     assert "wrote a.svg" in capsys.readouterr().out
     assert (here / "a.svg").read_text().startswith("<svg") and (here / "t.svg").stat().st_size > 500
@@ -216,7 +220,7 @@ def test_what_is_shown_of_few_pairs_is_not_called_new(here):
 
 
 def test_a_text_to_denoise_is_judged_by_its_gaps_only(tmp_path):
-    from minigrad_models.translator.judging import tests_of
+    from minigrad_models.translator.evaluation import tests_of
 
     text = tmp_path / "text.txt"
     text.write_text("\n".join(f"the cat number {n} sat on the mat and slept" for n in range(40)), encoding="utf-8")
@@ -227,7 +231,7 @@ def test_a_text_to_denoise_is_judged_by_its_gaps_only(tmp_path):
 
 @pytest.mark.parametrize(("lines", "name"), [(1, "trained"), (2, "trained"), (3, "test")])
 def test_of_few_texts_to_denoise_none_is_called_new_that_was_learned(tmp_path, lines, name):
-    from minigrad_models.translator.corpora import corpus_of
+    from minigrad_models.translator.corpus import corpus_of
 
     text = tmp_path / "text.txt"
     text.write_text("".join(f"cat number {n} sat\n" for n in range(lines)), encoding="utf-8")

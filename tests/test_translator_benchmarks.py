@@ -18,7 +18,8 @@ from minigrad.data import BOS, PAD
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT))  # pytest puts only the tests' own folder there
 
-from benchmarks import floor, train_step, translator, twin  # noqa: E402
+from benchmarks import floor, parity, train_step  # noqa: E402
+from benchmarks.twins import translator  # noqa: E402
 
 TINY = replace(translator.CONFIGS["tiny-translator"], depth=2, batch=3, dtype="float64")
 FULL = translator.CONFIGS["translator"]
@@ -34,8 +35,8 @@ def with_padding(batch: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.n
 @pytest.mark.torch
 @pytest.mark.parametrize("fused", [None, True])
 def test_both_translators_have_the_same_losses_in_every_step(fused: bool | None) -> None:
-    from benchmarks.translator_minigrad import minigrad_step
-    from benchmarks.translator_torch import torch_step
+    from benchmarks.twins.translator_minigrad import minigrad_step
+    from benchmarks.twins.translator_torch import torch_step
 
     ours, theirs = minigrad_step(TINY), torch_step(TINY, fused)
     curves = np.array([(ours().item(), theirs().item()) for _ in range(5)])
@@ -47,7 +48,7 @@ def test_both_translators_have_the_same_losses_in_every_step(fused: bool | None)
 def test_both_translators_have_the_same_gradient_for_every_parameter(monkeypatch: pytest.MonkeyPatch) -> None:
     from minigrad_models.translator.model import translation_loss
 
-    from benchmarks import translator_minigrad, translator_torch
+    from benchmarks.twins import translator_minigrad, translator_torch
 
     monkeypatch.setattr(translator_minigrad, "batches", lambda config: map(with_padding, translator.batches(config)))
     ours, theirs = translator_minigrad.new_model(TINY), translator_torch.new_model(TINY)
@@ -66,7 +67,7 @@ def test_both_translators_have_the_same_gradient_for_every_parameter(monkeypatch
 
 
 def test_the_drawn_weights_are_all_that_the_plugin_has() -> None:
-    from benchmarks.translator_minigrad import new_model
+    from benchmarks.twins.translator_minigrad import new_model
 
     model, given = new_model(TINY), translator.weights(TINY)
     assert {name: p.shape for name, p in model.named_parameters()} == {n: array.shape for n, array in given.items()}
@@ -111,8 +112,8 @@ def test_its_title_says_its_sizes() -> None:
 
 
 def run_twin(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["benchmarks.twin", *arguments])
-    return twin.main()
+    monkeypatch.setattr(sys, "argv", ["benchmarks.parity", *arguments])
+    return parity.main()
 
 
 @pytest.mark.torch
@@ -128,16 +129,16 @@ def test_the_twin_learns_as_the_plugin_does(monkeypatch: Any, capsys: Any, tmp_p
     assert 0 < result["detail"]["padding"] < 0.5
     assert len(set(ours)) == 5  # other batches, other weights
     written = file.read_text()
-    assert f"## {twin.TITLE}\n" in written and "losses of 5 steps" in written and "they are the same" in written
+    assert f"## {parity.TITLE}\n" in written and "losses of 5 steps" in written and "they are the same" in written
 
 
 @pytest.mark.torch
 def test_a_twin_that_learns_otherwise_is_found(monkeypatch: Any, capsys: Any) -> None:
-    from benchmarks import translator_torch
+    from benchmarks.twins import translator_torch
 
     right = translator_torch.sinusoids
     monkeypatch.setattr(translator_torch, "sinusoids", lambda *sizes: right(*sizes) * 1.0001)
-    monkeypatch.setattr(twin, "QUICK_STEPS", 1)
+    monkeypatch.setattr(parity, "QUICK_STEPS", 1)
     assert run_twin(monkeypatch, "--quick") == 1
     assert "THEY DIFFER" in capsys.readouterr().out
 
@@ -145,7 +146,7 @@ def test_a_twin_that_learns_otherwise_is_found(monkeypatch: Any, capsys: Any) ->
 def test_without_pytorch_the_twin_says_so(monkeypatch: Any, capsys: Any) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     monkeypatch.setattr(
-        twin, "prepared", lambda: (mg.nn.Linear(1, 1), type("Data", (), {"train": [0], "config": None}))
+        parity, "prepared", lambda: (mg.nn.Linear(1, 1), type("Data", (), {"train": [0], "config": None}))
     )
     assert run_twin(monkeypatch, "--quick") == 1
     assert "nothing to compare" in capsys.readouterr().err
@@ -153,7 +154,7 @@ def test_without_pytorch_the_twin_says_so(monkeypatch: Any, capsys: Any) -> None
 
 def test_the_table_has_every_twentieth_step_and_the_ends() -> None:
     curves = {"minigrad": [1.0] * 50, "PyTorch": [1.0] * 49 + [1.25]}
-    text = twin.report({"losses": curves, "steps": 50, "padding": 0.1, "vocabulary": 9})
+    text = parity.report({"losses": curves, "steps": 50, "padding": 0.1, "vocabulary": 9})
     lines = text.splitlines()
     assert [line.split()[0] for line in lines[2:-1]] == ["1", "20", "40", "50"]
     assert "at most 2.5e-01 apart" in lines[-1] and lines[-1].endswith("THEY DIFFER")

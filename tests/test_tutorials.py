@@ -18,7 +18,7 @@ import jupytext
 import nbformat
 import pytest
 from nbclient import NotebookClient
-from source_numbers import NUMBERS, Number, differences
+from support.source_numbers import NUMBERS, Number, differences
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "tutorials"
@@ -37,7 +37,7 @@ def run(script: Path, folder: Path, missing: list[str], path: str | None = None)
     settings = {"OPENBLAS_NUM_THREADS": "1", **os.environ, "MINIGRAD_KERNELS": KERNELS, "PYTHONUTF8": "1"}
     if path is not None:
         settings["PATH"] = path
-    command = [sys.executable, "-W", "error", str(ROOT / "tests" / "run_tutorial.py"), str(script)]
+    command = [sys.executable, "-W", "error", str(ROOT / "tests" / "support" / "tutorial_runner.py"), str(script)]
     command += [str(folder / "compared.json"), *missing]
     done = subprocess.run(
         command, env=settings, cwd=folder, capture_output=True, text=True, encoding="utf-8", timeout=600

@@ -13,17 +13,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from small_zoo import SPEC, Point, installed
+from support.small_zoo import SPEC, Point, installed
 
 import minigrad as mg
 from minigrad import zoo
 from minigrad.cli import main
-from minigrad.engine.errors import ArgumentError, IndexingError, ShapeError
+from minigrad.errors import ArgumentError, IndexingError, ShapeError
 from minigrad.nn import Decoder, Encoder, KVCache, MultiHeadAttention, RotaryPositions, padding_mask, watch_attention
-from minigrad.viz.attending import Attention, attention
-from minigrad.viz.attention_page import packed
-from minigrad.viz.heads import Heads
-from minigrad.viz.scene import Image, Text
+from minigrad.viz.attention.attention import Attention, attention
+from minigrad.viz.attention.heads import Heads
+from minigrad.viz.attention.page import packed
+from minigrad.viz.drawing.scene import Image, Text
 
 __all__ = ["installed"]  # a fixture
 
@@ -614,7 +614,7 @@ def test_the_help_says_how_to_see_the_attention_of_a_model_of_ones_own(capsys: A
     "given", [None, {"inputs": ()}, {"inputs": 3, "tokens": []}, {"inputs": (), "tokens": [], "kyes": 1}]
 )
 def test_a_plugin_that_answers_wrongly_is_named(given: Any, run: Path) -> None:
-    from minigrad.zoo.attending import attention_of
+    from minigrad.zoo.attention import attention_of
 
     loaded = dataclasses.replace(zoo.load(run / "reader"), spec=dataclasses.replace(READER, attend=lambda *_: given))
     with pytest.raises(zoo.PluginError, match=r"'reader' of .*attend\(…\)"):

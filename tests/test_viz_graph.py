@@ -4,14 +4,14 @@ import json
 
 import numpy as np
 import pytest
-from graph_cases import GPT, boxes, edges, gpt_graph, leaf, the
+from support.graph_cases import GPT, boxes, edges, gpt_graph, leaf, the
 
 import minigrad as mg
-from minigrad.engine.errors import ArgumentError, GradientError, ShapeError
+from minigrad.errors import ArgumentError, GradientError, ShapeError
 from minigrad.nn import functional as F
-from minigrad.viz.labels import Look, rows
-from minigrad.viz.numbers import array_text, brief, number, statistics
-from minigrad.viz.tree import Group
+from minigrad.viz.drawing.arrays import array_text, brief, number, statistics
+from minigrad.viz.graph.labels import Look, rows
+from minigrad.viz.graph.tree import Group
 
 # Structure
 
@@ -56,7 +56,7 @@ def test_a_comparison_is_connected_to_what_it_compares_and_nothing_comes_back_th
     assert ("x", "greater", "a") in edges(graph)
     assert ("greater", "where") in {(source, user) for source, user, _ in edges(graph)}
     assert the(graph, op="greater").gradient is None
-    names = {graph.view.keys[id(item)]: item.op for item in graph.view.items}
+    names = {graph.view.keys[item]: item.op for item in graph.view.items}
     back = {(names[a], names[b]) for a, b in graph.view.backs}
     assert ("", "greater") not in back and ("", "where") in back
     np.testing.assert_array_equal(the(graph, kind="input").gradient, [0, 0, 1])
@@ -248,6 +248,11 @@ def test_the_replay_tells_fan_out_and_broadcasting_as_sums_by_hand():
     np.testing.assert_array_equal(to_w.raw, [14, 44, 90])
     assert to_w.part == 148 and to_w.is_summed
     assert the(graph, name="w").gradient == 148
+
+
+def test_a_local_derivative_is_told_where_what_arrives_is_not_finite():
+    (step,) = mg.viz.graph(leaf([1.0, 2.0]) * 3, seed=[np.nan, 1.0]).steps
+    np.testing.assert_array_equal(step.contributions[0].local, [3, 3])
 
 
 def test_nothing_is_stored_or_freed_by_drawing():

@@ -9,14 +9,16 @@ import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 import pytest
-from graph_cases import boxes, gpt_graph, leaf, the
+from support.graph_cases import boxes, gpt_graph, leaf, the
 
 import minigrad as mg
-from minigrad.engine.errors import MinigradError, MissingExtraError
+import minigrad.zoo.graph as zoo_graph
+from minigrad.errors import MinigradError, MissingExtraError
 from minigrad.nn import functional as F
-from minigrad.viz.labels import Look
-from minigrad.viz.tree import BUDGET, Group
-from minigrad.viz.view import View
+from minigrad.viz.graph import layout
+from minigrad.viz.graph.labels import Look, labels_of
+from minigrad.viz.graph.tree import BUDGET, Group
+from minigrad.viz.graph.view import View
 
 HOSTILE = [
     "</script><script>alert(1)</script>",
@@ -186,10 +188,9 @@ def test_dot_json_and_svg_are_the_same_in_another_process(tmp_path):
 def test_nothing_is_printed_by_the_layout(tmp_path):
     """Graphviz would look for fonts if the layout had texts, and complain about the system's settings."""
     model = mg.nn.Sequential(mg.nn.Linear(2, 3))
-    from minigrad.viz.dot import dot_of
-
-    layout = dot_of(mg.viz.graph(model, np.ones((1, 2), "float32"), depth=3).view, Look(), labels=False)
-    assert 'label=""' in layout and "Linear" not in layout
+    view = mg.viz.graph(model, np.ones((1, 2), "float32"), depth=3).view
+    source = layout.digraph_of(view, Look(), labels_of(view, Look()), sized=True).source
+    assert 'label=""' in source and "Linear" not in source
 
 
 @pytest.mark.graphviz
@@ -219,9 +220,26 @@ def test_forms_tell_kinds_apart_and_values_that_are_kept_have_a_mark():
         assert f">{word}</text>" in svg
 
 
-def test_without_graphviz_dot_json_and_text_work_and_the_message_names_the_extra(monkeypatch, tmp_path):
-    from minigrad.viz import layout
+def test_the_digraph_is_one_of_the_graphviz_package():
+    import graphviz
 
+    graph = mg.viz.graph(leaf([1.0]) * 2)
+    assert isinstance(graph.digraph, graphviz.Digraph) and graph.digraph.source == graph.dot()
+    graph.digraph.node("note", "mine")
+    assert "mine" in graph.dot()
+
+
+def test_without_the_graphviz_package_json_and_text_work_and_the_message_names_the_extra(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "graphviz", None)
+    graph = mg.viz.graph(leaf([1.0, 7.5]) * 2)
+    for suffix in (".json", ".txt"):
+        assert graph.write(tmp_path / f"g{suffix}").stat().st_size > 0
+    for suffix in (".dot", ".svg", ".html"):
+        with pytest.raises(MissingExtraError, match=r"graphviz[\s\S]*minigrad\[viz\]"):
+            graph.write(tmp_path / f"g{suffix}")
+
+
+def test_without_graphviz_dot_json_and_text_work_and_the_message_names_the_extra(monkeypatch, tmp_path):
     layout.lay_out.cache_clear()
     monkeypatch.setattr("shutil.which", lambda *_: None)
     monkeypatch.setitem(sys.modules, "pygraphviz", None)
@@ -238,7 +256,7 @@ def test_without_graphviz_dot_json_and_text_work_and_the_message_names_the_extra
 def test_without_matplotlib_an_svg_works_and_the_message_names_the_extra(monkeypatch, tmp_path):
     for name in {"matplotlib", *[name for name in sys.modules if name.partition(".")[0] == "matplotlib"]}:
         monkeypatch.setitem(sys.modules, name, None)
-    monkeypatch.delitem(sys.modules, "minigrad.viz.painting", raising=False)
+    monkeypatch.delitem(sys.modules, "minigrad.viz.drawing.figure", raising=False)
     graph = mg.viz.graph(leaf([1.0]) * 2)
     assert graph.write(tmp_path / "g.svg").exists()
     with pytest.raises(MissingExtraError, match=r"matplotlib[\s\S]*minigrad\[viz\]"):
@@ -246,8 +264,6 @@ def test_without_matplotlib_an_svg_works_and_the_message_names_the_extra(monkeyp
 
 
 def test_a_dot_binary_is_used_where_there_is_one_and_its_failure_is_told(monkeypatch, tmp_path):
-    from minigrad.viz import layout
-
     program = tmp_path / "dot"
     program.write_text("#!/bin/sh\necho broken >&2\nexit 3\n")
     program.chmod(0o755)
@@ -340,7 +356,7 @@ def test_flops_and_bytes_are_those_of_the_formulas():
 
 @pytest.mark.graphviz
 def test_a_cost_is_told_by_colour_and_number_and_the_ink_on_it_can_be_read():
-    from minigrad.viz.colors import DARK, HEATS, LIGHT
+    from minigrad.viz.drawing.colors import DARK, HEATS, LIGHT
 
     svg = mg.viz.graph(mg.nn.Linear(8, 8), np.ones((2, 8), "float32"), color="flops").scene.svg()
     assert f"f-heat-{HEATS}" in svg and "256 FLOP" in svg and "up to 256 FLOP" in svg
@@ -398,7 +414,7 @@ def test_a_folder_that_does_not_exist_is_told_before_anything_is_drawn(suffix, t
     from minigrad.cli import main
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("minigrad.viz.drawing.lay_out", lambda _: pytest.fail("laid out"))
+    monkeypatch.setattr(layout, "lay_out", lambda _: pytest.fail("laid out"))
     with pytest.raises(MinigradError, match="the folder 'nope/dir' does not exist[\\s\\S]*make it"):
         mg.viz.graph(leaf([1.0, 2.0]) * 2).write(f"nope/dir/x{suffix}")
     assert main(["graph", "xor", "-o", f"nope/dir/x{suffix}"]) != 0
@@ -419,6 +435,26 @@ def test_the_legend_has_only_what_is_drawn():
     assert ">opens</text>" not in opened and "kept for the gradient" in opened
 
 
+def test_a_large_model_is_drawn_without_drawing_its_weights_at_random(monkeypatch, capsys):
+    from minigrad.cli import main
+
+    monkeypatch.setattr(zoo_graph, "LARGE", 5)
+    assert main(["graph", "xor"]) == 0
+    text = capsys.readouterr().out
+    assert "too many to be drawn at random here: they are 0" in text and "output.bias" in text
+
+
+def test_gradients_that_are_too_large_to_be_kept_are_still_shown():
+    values = np.linspace(-2, 1, 20_000).reshape(100, 200)
+    graph = mg.viz.graph(lambda x: (x * x * x + x).sum(), leaf(values))
+    box = the(graph, kind="input")
+    assert box.gradient is None and "∇ 1 … 13" in graph.text()
+    data = graph.data()["boxes"][box.id]["gradient"]["statistics"]
+    assert data["mean"] == pytest.approx((3 * values**2 + 1).mean())
+    sums = [part["sum_at"] for step in graph.data()["backward"] for part in step["parts"] if "sum_at" in part]
+    assert sums[-1]["index"] == "[0, 0]" and sums[-1]["result"] == "13"
+
+
 def test_minigrad_graph_refuses_an_unknown_suffix(tmp_path, capsys):
     from minigrad.cli import main
 
@@ -435,7 +471,7 @@ def test_minigrad_graph_draws_the_model_of_a_run(tmp_path, capsys):
     assert main(["graph", str(run), "-o", str(tmp_path / "run.json")]) == 0
     data = json.loads((tmp_path / "run.json").read_text())
     (bias,) = [box for box in data["boxes"].values() if box["label"] == "output.bias"]
-    from minigrad.viz.numbers import array_text
+    from minigrad.viz.drawing.arrays import array_text
     from minigrad.zoo import load
 
     assert bias["value"]["text"] == array_text(load(run).model.output.bias.numpy())

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad.viz.numbers import array_text, brief
+from minigrad.viz.drawing.arrays import array_text, brief
 
 pytestmark = pytest.mark.graphviz
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad.engine.errors import ArgumentError
-from minigrad.viz.scene import Ellipse, Line, Text
+from minigrad.errors import ArgumentError
+from minigrad.viz.drawing.scene import Ellipse, Line, Text
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&\u202e\x1b[2J"
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad.engine.errors import ArgumentError, GradientError, NonFiniteError, ShapeError
+from minigrad.errors import ArgumentError, GradientError, NonFiniteError, ShapeError
 
 
 def leaf(values):
@@ -164,7 +164,7 @@ def test_an_error_without_tensors_and_a_block_without_an_error_draw_nothing(tmp_
     with pytest.raises(ZeroDivisionError), mg.viz.on_error(path):
         _nothing_here()
     assert json.loads(path.read_text())["backward"] == [] if path.exists() else True
-    assert mg.engine.modes.local.mode.debug == 0
+    assert mg.engine.modes.local.mode.tracers == ()
 
 
 def _nothing_here():

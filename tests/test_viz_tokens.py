@@ -11,12 +11,12 @@ import pytest
 
 import minigrad as mg
 from minigrad.decode import Branch, beam_search
-from minigrad.engine.errors import ArgumentError, ShapeError
-from minigrad.viz.beam import beam_tree
-from minigrad.viz.embeddings import embedding_map, positional_map, principal_components
-from minigrad.viz.heatmap import colored, heatmap, token_text
-from minigrad.viz.scene import Ellipse, Group, Image, Line, Rect, Scene, Text, text_width
-from minigrad.viz.tokens import alignment, next_tokens, probabilities
+from minigrad.errors import ArgumentError, ShapeError
+from minigrad.viz.attention.tokens import alignment, next_tokens, probabilities
+from minigrad.viz.drawing.beam import beam_tree
+from minigrad.viz.drawing.embeddings import embedding_map, positional_map, principal_components
+from minigrad.viz.drawing.heatmap import colored, heatmap, token_text
+from minigrad.viz.drawing.scene import Ellipse, Group, Image, Line, Rect, Scene, Text, text_width
 
 HOSTILE = [
     "</text><script>alert(1)</script>",

@@ -14,22 +14,22 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from small_zoo import SPEC, Point, installed
+from support.small_zoo import SPEC, Point, installed
 
 import minigrad as mg
 from minigrad import zoo
 from minigrad.cli import main
-from minigrad.engine.errors import ArgumentError
+from minigrad.errors import ArgumentError
 from minigrad.train import Run, RunError
-from minigrad.train.frames import MOST, Frames
+from minigrad.train.animation import MOST, FrameWriter
 from minigrad.train.run import files_of_steps
-from minigrad.viz.axes import Scale, decades, labels, round_ticks, span
-from minigrad.viz.curves import HEIGHT, Best, curves
-from minigrad.viz.metrics import read_metrics
-from minigrad.viz.plane import decision_surface, directions, fit
-from minigrad.viz.report import About, report
-from minigrad.viz.scene import Ellipse, Image, Line, Scene, Text
-from minigrad.zoo.reporting import report as zoo_report
+from minigrad.train.run_data import Best, read_metrics
+from minigrad.viz.drawing.axes import Scale, decades, labels, round_ticks, span
+from minigrad.viz.drawing.plane import decision_surface, directions, fit
+from minigrad.viz.drawing.scene import Ellipse, Image, Line, Scene, Text
+from minigrad.viz.runs.curves import HEIGHT, curves
+from minigrad.viz.runs.report import About, report
+from minigrad.zoo.report import report as zoo_report
 
 __all__ = ["installed"]  # a fixture
 
@@ -207,7 +207,9 @@ def drawing_spec(**changes):
     def draw(loaded):
         assert not loaded.model.training and not mg.is_grad_enabled()
         mg.rand(3), np.random.rand(2)  # noqa: NPY002  (what training draws must not be moved by it)
-        return Scene(10, 10, [Text(0, 0, f"step {loaded.step}, {loaded.config.width}, {loaded.story['max_steps']}")])
+        return Scene(
+            10, 10, [Text(0, 0, f"step {loaded.step}, {loaded.config.width}, {loaded.arguments['max_steps']}")]
+        )
 
     return dataclasses.replace(SPEC, draw=draw, samples=lambda loaded: f"sample of step {loaded.step}", **changes)
 
@@ -232,7 +234,7 @@ def test_a_run_that_goes_back_forgets_its_later_frames_and_resumes_to_the_same_o
     zoo.train("line", tmp_path / "run", seed=1, progress=False)
     before = {path.name: path.read_text() for path in (tmp_path / "run" / "frames").iterdir()}
     with Run(tmp_path / "run") as run:
-        run.go_back(5)
+        run.rewind(5)
     assert max(files_of_steps(tmp_path / "run" / "frames")) == 5
     assert max(files_of_steps(tmp_path / "run" / "samples")) == 4
     (tmp_path / "run" / "latest").write_text("step-00000004.safetensors\n")
@@ -259,7 +261,7 @@ def test_a_picture_that_fails_is_said_once_and_training_goes_on(installed, tmp_p
 
 
 def test_frames_are_denser_at_the_beginning_and_never_too_many(tmp_path):
-    due = [step for step in range(1, 10_001) if Frames().is_due(step, 10_000)]
+    due = [step for step in range(1, 10_001) if FrameWriter().is_due(step, 10_000)]
     assert len(due) == 40 and due[-1] == 10_000
     assert due[1] - due[0] < due[-1] - due[-2]
 
@@ -272,7 +274,7 @@ def test_frames_are_denser_at_the_beginning_and_never_too_many(tmp_path):
             return Scene(1, 1, [])
 
     with Run(tmp_path / "run") as run:
-        trainer, frames = Trainer(), Frames()
+        trainer, frames = Trainer(), FrameWriter()
         trainer._run = run
         for step in range(400):
             trainer.step = step
@@ -307,7 +309,7 @@ def test_the_command_writes_a_report_and_says_where(run, tmp_path, capsys):
 
 
 def test_a_report_that_cannot_be_written_does_not_fail_training(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("minigrad.zoo.reporting.write_report", lambda *_: 1 / 0)
+    monkeypatch.setattr("minigrad.zoo.report.write_report", lambda *_: 1 / 0)
     assert main(["train", "xor", "--max-steps", "1", "--out", str(tmp_path / "run")]) == 0
     assert "report.html could not be written (ZeroDivisionError" in capsys.readouterr().out
 
@@ -495,9 +497,7 @@ def test_the_graph_is_seen_as_a_whole_unless_it_is_very_tall(run, tmp_path, open
 
 
 def test_a_report_needs_no_graphviz_and_says_what_would_bring_the_graph(run, tmp_path):
-    code = (
-        "import sys; sys.modules['pygraphviz'] = None; from minigrad.zoo.reporting import report; report(*sys.argv[1:])"
-    )
+    code = "import sys; sys.modules['pygraphviz'] = None; from minigrad.zoo.report import report; report(*sys.argv[1:])"
     command = [sys.executable, "-c", code, str(run), str(tmp_path / "page.html")]
     subprocess.run(command, check=True, timeout=60, env={**os.environ, "PATH": str(tmp_path)})
     assert "is not installed: pip install &#x27;minigrad[viz]&#x27;" in (tmp_path / "page.html").read_text()
@@ -509,7 +509,7 @@ def test_the_same_run_gives_the_same_page(run, tmp_path):
 
 @pytest.mark.parametrize("name", ["xor", "regression", "superposition", "superposition:pentagon", "word2vec:small"])
 def test_the_models_that_draw_do_so_before_they_have_learned(name, device):
-    spec, preset = zoo.running.named(name)
+    spec, preset = zoo.training.named(name)
     config = zoo.configure(spec, preset)
     if spec.name == "word2vec":
         config = zoo.configure(spec, preset, spec.tiny)

@@ -4,13 +4,13 @@ import dataclasses
 
 import numpy as np
 import pytest
-from small_zoo import SPEC, Point, arrays, data, installed, loss
+from support.small_zoo import SPEC, Point, arrays, data, installed, loss
 
 import minigrad as mg
 from minigrad import zoo
 from minigrad.train import RunError
 from minigrad.zoo import registry
-from minigrad.zoo.settings import configure, parse_overrides
+from minigrad.zoo.config import configure, parse_overrides
 
 __all__ = ["installed"]  # a fixture
 

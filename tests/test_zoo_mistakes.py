@@ -5,15 +5,15 @@ import errno
 
 import numpy as np
 import pytest
-from small_zoo import SPEC, LineConfig, Point, installed, loss
+from support.small_zoo import SPEC, LineConfig, Point, installed, loss
 
 import minigrad as mg
 from minigrad import zoo
-from minigrad.engine.errors import ArgumentError, MinigradError
+from minigrad.errors import ArgumentError, MinigradError
 from minigrad.train import RunError
+from minigrad.zoo.config import configure, parse_overrides
+from minigrad.zoo.data import data_of
 from minigrad.zoo.export import export
-from minigrad.zoo.reading import data_of
-from minigrad.zoo.settings import configure, parse_overrides
 
 __all__ = ["installed"]  # a fixture
 
@@ -179,7 +179,7 @@ def test_a_run_of_another_program_or_version_is_refused(installed, tmp_path, mon
     with pytest.raises(RunError, match="is no run of `minigrad train`"):
         zoo.load(tmp_path / "own")
     zoo.train("line", tmp_path / "run", progress=False)
-    export(tmp_path / "run", tmp_path / "shared")
+    export(zoo.load(tmp_path / "run"), tmp_path / "shared")
     shorter = dataclasses.make_dataclass(
         "Shorter", [("other", int, zoo.option(1, "x"))], bases=(zoo.Config,), frozen=True
     )

@@ -17,8 +17,8 @@ import numpy as np
 from showing import show
 
 import minigrad as mg
-from minigrad.viz.axes import Scale, frame
-from minigrad.viz.scene import Ellipse, Line, Text
+from minigrad.viz.drawing.axes import Scale, frame
+from minigrad.viz.drawing.scene import Ellipse, Line, Text
 
 # %% [markdown]
 # ## What is a slope?

@@ -19,8 +19,8 @@ from showing import compare, show
 
 import minigrad as mg
 from minigrad.nn import functional as F
-from minigrad.viz.axes import Scale, frame
-from minigrad.viz.scene import Ellipse, Line, Scene, Text
+from minigrad.viz.drawing.axes import Scale, frame
+from minigrad.viz.drawing.scene import Ellipse, Line, Scene, Text
 
 
 def exact(*numbers):
@@ -276,5 +276,5 @@ show(mg.viz.curves({"loss": [(step, seen[2]) for step, seen in enumerate(story)]
 #
 # - [minigrad/nn/losses.py](../minigrad/nn/losses.py): `cross_entropy`, for many examples at once.
 # - [minigrad/kernels/definitions.py](../minigrad/kernels/definitions.py): softmax and cross-entropy as one operation each.
-# - [minigrad/viz/tokens.py](../minigrad/viz/tokens.py): the bars of the next word.
+# - [minigrad/viz/attention/tokens.py](../minigrad/viz/attention/tokens.py): the bars of the next word.
 # - Tutorial 7: [optimisers](07_optimisers.py), better ways to take a step.

@@ -21,9 +21,9 @@ from showing import show
 import minigrad as mg
 from minigrad.nn import functional as F
 from minigrad.optim import SGD, Adam, AdamW, RMSprop
-from minigrad.viz.axes import Scale, frame
-from minigrad.viz.colors import SERIES, resolve, sequential
-from minigrad.viz.scene import Ellipse, Image, Line, Scene, Text
+from minigrad.viz.drawing.axes import Scale, frame
+from minigrad.viz.drawing.colors import SERIES, resolve, sequential
+from minigrad.viz.drawing.scene import Ellipse, Image, Line, Scene, Text
 
 # %% [markdown]
 # ## A valley

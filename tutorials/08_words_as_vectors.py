@@ -15,6 +15,7 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+from minigrad_models import corpora
 from showing import show
 
 import minigrad as mg
@@ -141,7 +142,7 @@ assert learned == ours
 # them, with the first 25, the first 50, and so on. The row of tokens gets shorter, fast at first and then slowly.
 
 # %%
-known, new = mg.data.stories(300), mg.data.stories(301)[-1].text
+known, new = corpora.stories(300), corpora.stories(301)[-1].text
 bpe = mg.data.BPETokenizer.train([story.text for story in known], vocab_size=1000)
 print([bpe.token(id) for id in bpe.encode(new)][:22])
 print([bpe.token(id) for id in bpe.encode("unwelcome ñ")])
@@ -192,7 +193,7 @@ print("gradient of the table:\n", embedding.weight.grad)
 # The text: 2,000 generated stories. Words that are there fewer than five times, and punctuation, are left out.
 
 # %%
-stories = [story.text.lower() for story in mg.data.stories(2000)]
+stories = [story.text.lower() for story in corpora.stories(2000)]
 words = mg.data.WordTokenizer.train(stories, min_count=5)
 texts = [[id for id in words.encode(story) if words.token(id).isalpha()] for story in stories]
 counts = np.bincount(np.concatenate(texts), minlength=words.vocab_size)

@@ -13,6 +13,7 @@
 
 # %%
 import numpy as np
+from minigrad_models import corpora
 from showing import compare, run_folder, show
 
 import minigrad as mg
@@ -330,10 +331,10 @@ for found in translator.translate(["You are welcome", "You're welcome!", "Where 
 # tutorial 13 tells what more beams are.
 
 # %%
-book = dict(mg.data.phrasebook())
+book = dict(corpora.phrasebook())
 said = translator.translate(list(book), beams=1)
 print(f"phrasebook: {sum(found.text == book[found.source] for found in said)} of {len(book)} word for word")
-new = dict(mg.data.grammar_pairs("heldout", 300, seed=5))
+new = dict(corpora.grammar_pairs("heldout", 300, seed=5))
 said = translator.translate(list(new), beams=1)
 print(f"never seen: {sum(found.text == new[found.source] for found in said)} of {len(new)} word for word")
 for found in said[:4]:

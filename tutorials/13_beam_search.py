@@ -18,6 +18,7 @@
 import math
 
 import numpy as np
+from minigrad_models import corpora
 from showing import run_folder, show
 
 import minigrad as mg
@@ -244,7 +245,7 @@ for score, text in translator.translate("Where is the library?", beams=5)[0].bes
 # word?
 
 # %%
-pairs = dict(mg.data.grammar_pairs("heldout", 300, seed=5))
+pairs = dict(corpora.grammar_pairs("heldout", 300, seed=5))
 answers = {}
 for beams in (1, 2, 5):
     answers[beams] = translator.translate(list(pairs), beams=beams)
@@ -287,7 +288,7 @@ for greedy, beam in zip(answers[1], answers[5]):
 #
 # - [minigrad/decode/beam.py](../minigrad/decode/beam.py): the search. `_grown` is one step of it, `_is_done` says when
 #   to stop.
-# - [models/translator/decoding.py](../models/translator/decoding.py): `Translating` is to the real model what
+# - [minigrad/decode/encoder_decoder.py](../minigrad/decode/encoder_decoder.py): `EncoderDecoder` is to the real model what
 #   `Hesitating` is to our table.
-# - [minigrad/viz/beam.py](../minigrad/viz/beam.py): how the tree is drawn.
+# - [minigrad/viz/drawing/beam.py](../minigrad/viz/drawing/beam.py): how the tree is drawn.
 # - Next: [14. GPT](14_gpt.py), where one draws lots for the next word.

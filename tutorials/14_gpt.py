@@ -18,13 +18,14 @@
 import time
 
 import numpy as np
+from minigrad_models import corpora
 from showing import compare, run_folder, show
 
 import minigrad as mg
 from minigrad import nn
 from minigrad.decode import Sampling
-from minigrad.kernels.threads import single_blas
 from minigrad.nn import functional as F
+from minigrad.runtime.threads import single_threaded_blas
 
 # %% [markdown]
 # ## Text is its own teacher
@@ -34,7 +35,7 @@ from minigrad.nn import functional as F
 # text, and nothing beside it.
 
 # %%
-text = mg.data.story_text(40_000)
+text = corpora.story_text(40_000)
 words = text.split()[:7]
 for place in range(1, len(words)):
     print(f"{' '.join(words[:place]):40} -> {words[place]}")
@@ -321,7 +322,7 @@ print(f"cost(n) = {abs(a):.2f} + {b:.2f} n + {c:.2f} n²")
 #
 # $a$ is what a call costs whatever it is given, $b \, n$ is for the matrices $W_Q$ to $W_O$, and $c \, n^2$ for every
 # word with every other. Other programs are running, too. So we ask how long the processor worked for us
-# (`process_time`), on one core only (`single_blas`), give each length several turns, and take the shortest time.
+# (`process_time`), on one core only (`single_threaded_blas`), give each length several turns, and take the shortest time.
 
 # %%
 layer = nn.MultiHeadAttention(64, heads=4)
@@ -331,7 +332,7 @@ measured = np.full(len(lengths), np.inf)  # milliseconds
 for _ in range(7):
     for place, x in enumerate(inputs):
         start = time.process_time()
-        with mg.no_grad(), single_blas():
+        with mg.no_grad(), single_threaded_blas():
             layer(x, is_causal=True)
         measured[place] = min(measured[place], 1000 * (time.process_time() - start))
 

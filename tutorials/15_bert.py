@@ -17,6 +17,7 @@
 
 # %%
 import numpy as np
+from minigrad_models import corpora
 from minigrad_models.bert.batches import IGNORED, MaskedBatch, encoded, joined, mask_tokens
 from minigrad_models.bert.model import Bert, segments_of
 from showing import run_folder, show
@@ -85,7 +86,7 @@ show(mg.viz.heatmap(both, words, words, title="BERT: each word sees all", most=1
 # %%
 bert = mg.zoo.load(run_folder("bert"))
 tokenizer, size = bert.tokenizer, bert.tokenizer.vocab_size
-story = mg.data.stories(3, seed=1)[2].text  # seed 1: it has learned from other stories
+story = corpora.stories(3, seed=1)[2].text  # seed 1: it has learned from other stories
 ids = np.array([joined(encoded(tokenizer, story), None, bert.config.context)])  # (1, T)
 seen, wanted = mask_tokens(ids, size, 0.15, np.random.default_rng(7))
 print(tokenizer.decode(ids[0, 1:-1].tolist()), end="\n\n")
@@ -172,7 +173,7 @@ PEOPLE = (
     "Ben Carl David Felix Hugo Jack Leo Max Noah Oscar Paul Tom Simon Peter Adam Henry"
 )
 people = [tokenizer.encode(name)[0] for name in PEOPLE.split()]
-texts = [joined(encoded(tokenizer, told.text), None, bert.config.context) for told in mg.data.stories(100, seed=1)]
+texts = [joined(encoded(tokenizer, told.text), None, bert.config.context) for told in corpora.stories(100, seed=1)]
 fed, asked = mask_tokens(Padded.of(texts).ids, size, 0.15, np.random.default_rng(0), (1.0, 0.0))  # all behind <mask>
 right = guesses(fed).argmax(axis=-1) == asked
 for name, which in {"all words": asked != IGNORED, "names": np.isin(asked, people)}.items():
@@ -287,7 +288,7 @@ print("segments:", segments_of(mg.tensor([pair])).numpy()[0])
 
 # %%
 told = {}
-for one in mg.data.stories(30, seed=1):
+for one in corpora.stories(30, seed=1):
     told.setdefault(one.plot, one.sentences)
 cut = list(told.items())[:5]
 asked = [f"{' '.join(first[:2])} | {second[2]}" for _, first in cut for _, second in cut]
@@ -299,7 +300,7 @@ picture = mg.viz.heatmap(follows, plots, plots, title="does it follow?", note="r
 show(picture, "15_follows")
 
 # %%
-pairs = mg.data.sentence_pairs(100, seed=1)
+pairs = corpora.sentence_pairs(100, seed=1)
 answers = bert.predict(*(f"{first} | {second}" for first, second, _ in pairs))
 hits = [(answer["follows"] > 0.5) == is_next for answer, (_, _, is_next) in zip(answers, pairs)]
 print(f"{np.mean(hits):.0%} of {len(hits)} pairs that it has not seen are told rightly")
@@ -362,7 +363,7 @@ for number, listed in enumerate(KINDS.values(), 1):
 def labelled(count, seed):
     """So many sentences, one of each story, and the kinds of their words: two arrays (count, T)."""
     draw = np.random.default_rng(seed)
-    sentences = [draw.choice(told.sentences) for told in mg.data.stories(count, seed)]
+    sentences = [draw.choice(told.sentences) for told in corpora.stories(count, seed)]
     ids = Padded.of([joined(encoded(tokenizer, sentence), None, 128) for sentence in sentences]).ids
     return ids, np.where(ids >= len(SPECIALS), kind_of[ids], IGNORED)
 

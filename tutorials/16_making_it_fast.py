@@ -28,11 +28,11 @@ from showing import show
 
 import minigrad as mg
 from minigrad import kernels, nn, optim
-from minigrad.kernels.threads import single_blas
 from minigrad.nn import functional as F
+from minigrad.runtime.threads import single_threaded_blas
 from minigrad.train import ArrayBatches, Trainer
-from minigrad.viz.axes import Scale, frame
-from minigrad.viz.scene import Line, Scene, Text
+from minigrad.viz.drawing.axes import Scale, frame
+from minigrad.viz.drawing.scene import Line, Scene, Text
 
 # %% [markdown]
 # ## What a step costs
@@ -71,7 +71,9 @@ def total_loss(model, ids):
 def seconds(work, repeats=3):
     """The least time that one core worked on it: what others do at the same time only makes it longer."""
     times = []
-    with single_blas():  # products of matrices on one core, too: cores that wait for each other would count as work
+    with (
+        single_threaded_blas()
+    ):  # products of matrices on one core, too: cores that wait for each other would count as work
         for _ in range(repeats):
             start = time.process_time()
             work()
@@ -198,7 +200,7 @@ before = os.environ.get("MINIGRAD_THREADS", "")
 for threads in (1, 2):
     os.environ["MINIGRAD_THREADS"] = str(threads)
     start = time.perf_counter()
-    with single_blas():
+    with single_threaded_blas():
         found[threads] = losses_of()
     print(f"{threads} thread(s): {time.perf_counter() - start:.2f} s, last loss {found[threads][-1]:.7f}")
 os.environ["MINIGRAD_THREADS"] = before
@@ -355,7 +357,7 @@ import numpy as np
 import minigrad as mg
 from minigrad import nn, optim
 from minigrad.train import ArrayBatches, Trainer
-from minigrad.train.world import world
+from minigrad.runtime.process_group import process_group
 
 def loss(model, batch):
     x, y = batch
@@ -367,7 +369,7 @@ model = nn.Sequential(nn.Linear(1, 16, dtype="float64"), nn.Tanh(), nn.Linear(16
 data = ArrayBatches((x, np.sin(3 * x)), batch_size=16)
 Trainer(model, loss, data, optim.Adam(model.parameters(), lr=0.01), max_steps=50, progress=False).train()
 size = sum(float((p**2).sum().item()) for p in model.parameters()) ** 0.5
-print(f"rank {world().rank} of {world().size}: the weights are {size:.12f} long")
+print(f"rank {process_group().rank} of {process_group().size}: the weights are {size:.12f} long")
 """
 
 
@@ -466,8 +468,8 @@ show(mg.viz.heatmap(np.array(moved), ["Adam", "LAMB"], columns, title=title, not
 #
 # - [minigrad/kernels/definitions.py](../minigrad/kernels/definitions.py): the fused ops, and
 #   [minigrad/kernels/numpy_rows.py](../minigrad/kernels/numpy_rows.py): some of their kernels.
-# - [minigrad/train/parallel.py](../minigrad/train/parallel.py) divides a batch among threads and ranks, and
-#   [minigrad/train/world.py](../minigrad/train/world.py) is all that ranks say to each other.
-# - [minigrad/optim/scaling.py](../minigrad/optim/scaling.py) and [minigrad/optim/lamb.py](../minigrad/optim/lamb.py).
+# - [minigrad/train/data_parallel.py](../minigrad/train/data_parallel.py) divides a batch among threads and ranks, and
+#   [minigrad/runtime/process_group.py](../minigrad/runtime/process_group.py) is all that ranks say to each other.
+# - [minigrad/optim/mixed_precision.py](../minigrad/optim/mixed_precision.py) and [minigrad/optim/lamb.py](../minigrad/optim/lamb.py).
 # - [benchmarks/RESULTS.md](../benchmarks/RESULTS.md): how fast it is beside PyTorch, with the commands that measured it.
 # - [17_making_it_small.py](17_making_it_small.py): fewer bytes for each weight.

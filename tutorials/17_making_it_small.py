@@ -23,9 +23,9 @@ from showing import show
 import minigrad as mg
 from minigrad import nn, optim
 from minigrad.nn import functional as F
-from minigrad.viz.axes import Scale, frame
-from minigrad.viz.colors import diverging
-from minigrad.viz.scene import Ellipse, Image, Rect, Scene, Text
+from minigrad.viz.drawing.axes import Scale, frame
+from minigrad.viz.drawing.colors import diverging
+from minigrad.viz.drawing.scene import Ellipse, Image, Rect, Scene, Text
 
 # %% [markdown]
 # ## What the bytes are

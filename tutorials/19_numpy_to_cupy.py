@@ -25,8 +25,8 @@ from showing import FOLDER, show
 import minigrad as mg
 from minigrad import nn, optim
 from minigrad.ops.activations import silu
-from minigrad.viz.axes import Scale, frame
-from minigrad.viz.scene import Line, Rect, Scene, Text
+from minigrad.viz.drawing.axes import Scale, frame
+from minigrad.viz.drawing.scene import Line, Rect, Scene, Text
 
 # %% [markdown]
 # ## One text, two machines
@@ -143,7 +143,7 @@ print(f"on {device}: the loss goes from {losses[0]:.4f} to {losses[-1]:.4f}")
 
 # %%
 sys.path.append(str(FOLDER.parent.parent / "tests"))
-fake = importlib.import_module("fake_device")  # makes the device "fake" known
+fake = importlib.import_module("support.fake_device")  # makes the device "fake" known
 x = mg.tensor([1.0, 2.0, 3.0], device="fake")
 print(x, "is a", type(x.data).__name__)
 print("softmax:", softmax(fake.xp, x.data).get())
@@ -262,6 +262,6 @@ show(mg.viz.lines(guesses, "when a card pays (a guess)", x="numbers", y="seconds
 # - [minigrad/engine/backend.py](../minigrad/engine/backend.py): all that is known about devices.
 # - [minigrad/kernels/cuda/elementwise.cu](../minigrad/kernels/cuda/elementwise.cu), and beside it `elementwise.py`, which
 #   starts the kernels.
-# - [tests/fake_device.py](../tests/fake_device.py) and [tests/cupy_names.py](../tests/cupy_names.py): the card that does not exist.
-# - [tests/cuda_on_cpu.py](../tests/cuda_on_cpu.py): how CUDA runs without CUDA.
+# - [fake_device.py](../tests/support/fake_device.py) and [cupy_names.py](../tests/support/cupy_names.py): the card that does not exist.
+# - [tests/support/cuda_on_cpu.py](../tests/support/cuda_on_cpu.py): how CUDA runs without CUDA.
 # - Last: [Errata](errata.py), all places where the document is wrong, on one page.

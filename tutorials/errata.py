@@ -298,6 +298,6 @@ compare("the first GPT, millions of parameters", millions, 150, "counted, as abo
 # %% [markdown]
 # ## Read next
 #
-# - [minigrad/nn/attention.py](../minigrad/nn/attention.py), [minigrad/nn/norms.py](../minigrad/nn/norms.py) and
+# - [minigrad/nn/attention.py](../minigrad/nn/attention.py), [minigrad/nn/normalization.py](../minigrad/nn/normalization.py) and
 #   [minigrad/nn/positions.py](../minigrad/nn/positions.py): the layers that the right numbers come out of.
-# - [tests/source_numbers.py](../tests/source_numbers.py): every number of the document that the tutorials compute, as a table.
+# - [tests/support/source_numbers.py](../tests/support/source_numbers.py): every number of the document that the tutorials compute, as a table.

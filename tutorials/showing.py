@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.engine.errors import MissingExtraError
+from minigrad.errors import MissingExtraError
 
 FOLDER = Path(__file__).resolve().parent.parent / "build" / "tutorials"
 COMPARED: dict[str, tuple[Any, Any]] = {}  # by name, what was computed and what the document says; the tests look here

@@ -1,6 +1,6 @@
-"""The command `minigrad`: a file for each group of verbs, and here what they have in common.
+"""The command `minigrad`: a file for each group of commands, and here the main function.
 
-It ends with 0 when all is done, 1 when something failed, 2 when it was wrongly called, 130 when it was interrupted.
+Exit codes: 0 success, 1 failure, 2 wrong arguments, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -14,42 +14,40 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import __version__
-from ..engine.errors import nearest
+from ..errors import nearest
 from . import (
     attention,
-    catalogue,
     curves,
     demo,
     doctor,
+    evaluation,
     graph,
+    models,
     plugins,
     report,
-    sampling,
     training,
-    translating,
-    using,
 )  # fmt: skip
-from .parsing import Parser, Usage
-from .telling import explained, plain
+from .console import explained, plain
+from .parser import Parser, Usage
+from .verbs import task_commands
 
 __all__ = ["COMMANDS", "main"]
 
 COMMANDS = {
-    "list": catalogue.LIST,
-    "show": catalogue.SHOW,
+    "list": models.LIST,
+    "show": models.SHOW,
     "new": plugins.NEW,
     "train": training.TRAIN,
     "resume": training.RESUME,
-    "eval": using.EVAL,
-    "predict": using.PREDICT,
-    "sample": sampling.SAMPLE,
-    "translate": translating.TRANSLATE,
+    "eval": evaluation.EVAL,
+    "predict": evaluation.PREDICT,
+    **task_commands(),
     "plot": curves.PLOT,
     "report": report.REPORT,
     "graph": graph.GRAPH,
     "attention": attention.ATTENTION,
-    "average": using.AVERAGE,
-    "export": using.EXPORT,
+    "average": evaluation.AVERAGE,
+    "export": evaluation.EXPORT,
     "check": plugins.CHECK,
     "doctor": doctor.DOCTOR,
     "demo": demo.DEMO,
@@ -75,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _complain("interrupted", 130)
     except BrokenPipeError:
-        # The reader, such as `head`, has seen enough; Python must not flush into the closed pipe at exit.
+        # The reader, such as `head`, closed the pipe; Python must not flush into it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except Exception as error:
@@ -85,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _warn(message: Warning | str, *place: Any, **more: Any) -> None:
-    """A warning in the form of all other messages: who types a command does not ask for its line in a file."""
+    """Print a warning in the form of all other messages, without file and line."""
     print(plain(f"minigrad: warning: {message}"), file=sys.stderr, flush=True)
 
 
@@ -95,7 +93,7 @@ def _complain(text: str, code: int) -> int:
 
 
 def _parsed(given: list[str]) -> argparse.Namespace:
-    """The options of the command that is meant; the command is the first word that is no option."""
+    """The options of the command, which is the first word that is no option."""
     place = next((index for index, word in enumerate(given) if not word.startswith("-")), None)
     if place is None:
         overview = _overview()
@@ -123,7 +121,7 @@ def _overview() -> Parser:
         usage="minigrad COMMAND [options]",
         description=f"An autograd framework on NumPy and CuPy.\n\ncommands:\n{commands}",
         epilog="example:\n  minigrad train xor --out runs/first\n  minigrad predict runs/first '1 0'\n\n"
-        "minigrad COMMAND --help tells more.",
+        "minigrad COMMAND --help shows its options.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )

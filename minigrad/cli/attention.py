@@ -1,12 +1,12 @@
-"""`minigrad attention`: what a trained model looks at when it reads a text, as a page or a picture."""
+"""`minigrad attention`: the attention weights of a trained model for a text, as a page or a picture."""
 
 from __future__ import annotations
 
 from argparse import Namespace
 from pathlib import Path
 
-from .parsing import Command, Parser, Usage, flag_threads, readable, use_threads, whole_number
-from .telling import plain
+from .console import plain
+from .parser import Command, Parser, Usage, flag_threads, use_threads, utf8_text, whole_number
 
 __all__ = ["ATTENTION"]
 
@@ -18,7 +18,7 @@ def _arguments(parser: Parser) -> None:
     parser.add_argument(
         "run_directory", metavar="DIR", help="a run's directory, a checkpoint file, or an exported folder"
     )
-    parser.add_argument("text", type=readable, metavar="TEXT", help="what the model reads")
+    parser.add_argument("text", type=utf8_text, metavar="TEXT", help="what the model reads")
     parser.add_argument(
         "-o", "--output", default="attention.html", metavar="FILE",
         help="a page (.html), a picture (.svg, .png, .pdf) or numbers (.json) to write (default: attention.html)",
@@ -31,9 +31,9 @@ def _arguments(parser: Parser) -> None:
 
 
 def _attention(options: Namespace) -> int:
-    from ..viz.attending import FORMS
+    from ..viz.attention.attention import FORMS
     from ..zoo import load
-    from ..zoo.attending import attention_of, models_with_attention
+    from ..zoo.attention import attention_of, models_with_attention
 
     if Path(options.output).suffix.lower() not in FORMS:
         raise Usage(f"{options.output!r} is neither a page nor a picture: end its name in {', '.join(FORMS)}")
@@ -46,12 +46,12 @@ def _attention(options: Namespace) -> int:
     seen = attention_of(loaded, options.text)
     layer = options.layer
     number = int(layer) if layer is not None and layer.isascii() and layer.isdigit() else layer
-    print(plain(f"wrote {seen.write(options.output, number, options.head, options.dark)}: {seen.told}"))
+    print(plain(f"wrote {seen.write(options.output, number, options.head, options.dark)}: {seen.size}"))
     return 0
 
 
 ATTENTION = Command(
-    "see what a trained model attends to",
+    "show the attention of a trained model",
     "minigrad attention runs/mine 'You are welcome' -o attention.html",
     _arguments,
     _attention,

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..saving import check_folder
-from .parsing import Command, Parser, Usage
-from .telling import plain
+from .console import plain
+from .parser import Command, Parser, Usage
 
 if TYPE_CHECKING:
-    from ..viz.metrics import Curve
+    from ..train.run_data import Curve
 
 __all__ = ["PLOT", "text_panel"]
 
@@ -51,8 +51,8 @@ def _arguments(parser: Parser) -> None:
 
 
 def _plot(options: Namespace) -> int:
-    from ..viz.curves import curves
-    from ..viz.metrics import panels_of, read_metrics
+    from ..train.run_data import panels_of, read_metrics
+    from ..viz.runs.curves import curves
 
     output = None if options.output is None else Path(options.output)
     if output is not None and output.suffix.lower() not in PICTURES:

@@ -1,4 +1,4 @@
-"""`minigrad doctor`: what is here, what is in use, and what to install for what is missing."""
+"""`minigrad doctor`: the libraries and devices that are found, what is in use, and how to install what is missing."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from .. import __version__
-from ..engine.errors import MinigradError
-from .parsing import Command, Parser, flag_json
-from .telling import as_json, plain, table
+from ..errors import MinigradError
+from .console import as_json, plain, table
+from .parser import Command, Parser, flag_json
 
 __all__ = ["DOCTOR", "Finding", "examine"]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked for; `install` is the command that brings it, where it is missing.
+    """One thing that was looked for; `install` is the command that installs it, where it is missing.
 
-    `wrong` is a setting that cannot be what was meant, with which other commands fail.
+    `wrong` marks a setting with which other commands fail.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Finding:
 
 
 def examine() -> Iterator[Finding]:
-    """Look at everything; what fails while being looked at is missing, and says why."""
+    """Look for everything; a check that raises counts as missing, with the error."""
     for name, look in _LOOKS.items():
         try:
             with warnings.catch_warnings():
@@ -81,18 +81,20 @@ def _blas(name: str) -> Finding:
 
     found = [library for library in threadpoolctl.threadpool_info() if library["user_api"] == "blas"]
     if not found:
-        return Finding(name, False, "cannot be told how many threads to use", "pip install --force-reinstall numpy")
-    told = [
+        return Finding(name, False, "its number of threads cannot be set", "pip install --force-reinstall numpy")
+    libraries = [
         f"{library['internal_api']} {library['version'] or ''} on {library['num_threads']} thread(s)"
         for library in found
     ]
-    return Finding(name, True, ", ".join(told))
+    return Finding(name, True, ", ".join(libraries))
 
 
 def _cores(name: str) -> Finding:
-    from ..kernels.threads import cores, own_cores
+    from ..runtime.threads import available_cores, thread_count
 
-    return Finding(name, True, f"{cores()} in use of {len(own_cores())} (--threads or MINIGRAD_THREADS changes it)")
+    return Finding(
+        name, True, f"{thread_count()} in use of {len(available_cores())} (--threads or MINIGRAD_THREADS changes it)"
+    )
 
 
 def _kernels(name: str) -> Finding:
@@ -116,14 +118,14 @@ def _numba(name: str) -> Finding:
 
 def _cuda(name: str) -> Finding:
     from ..engine.backend import backend_named
-    from ..engine.errors import MissingExtraError
+    from ..errors import MissingExtraError
 
     try:
         backend = backend_named("cuda")
     except MissingExtraError:
-        return Finding(name, False, "CuPy is missing", "pip install 'minigrad[cuda12]' (or cuda13), for NVIDIA cards")
+        return Finding(name, False, "CuPy is missing", "pip install 'minigrad[cuda12]' (or cuda13), for NVIDIA GPUs")
     except MinigradError:
-        return Finding(name, False, f"CuPy {_cupy_version()} finds no card", "an NVIDIA driver; nvidia-smi shows it")
+        return Finding(name, False, f"CuPy {_cupy_version()} finds no GPU", "an NVIDIA driver; nvidia-smi shows it")
     return Finding(name, True, f"CuPy {backend.xp.__version__} with {backend.count()} device(s)")
 
 
@@ -137,7 +139,7 @@ def _mpi(name: str) -> Finding:
         return Finding(name, False, "mpi4py is missing", "pip install 'minigrad[mpi]'")
     import mpi4py
 
-    mpi4py.rc.initialize = False  # looking must not start anything
+    mpi4py.rc.initialize = False  # a check must not start MPI
     try:
         from mpi4py import MPI
     except (ImportError, RuntimeError):
@@ -147,20 +149,27 @@ def _mpi(name: str) -> Finding:
 
 
 def _mpiexec() -> str:
-    """What there is to say about where it is, unless simply `mpiexec` starts it."""
+    """Where mpiexec is, unless it is on the PATH."""
     if shutil.which("mpiexec"):
         return ""
     beside = shutil.which("mpiexec", path=os.path.dirname(sys.executable))
     return f", started by {beside}" if beside else ", but there is no mpiexec on the PATH"
 
 
-def _matplotlib(name: str) -> Finding:
-    version = _version("matplotlib")
-    return Finding(name, bool(version), version or "missing", None if version else "pip install 'minigrad[viz]'")
+def _library(extra: str) -> Callable[[str], Finding]:
+    """Looks for a library by its name, which an extra installs."""
+
+    def look(name: str) -> Finding:
+        version = _version(name)
+        return Finding(
+            name, bool(version), version or "missing", None if version else f"pip install 'minigrad[{extra}]'"
+        )
+
+    return look
 
 
 def _graphviz(name: str) -> Finding:
-    """Either of the two lays out graphs."""
+    """Either `dot` or pygraphviz lays out graphs."""
     dot, bundled = shutil.which("dot"), _version("pygraphviz")
     detail = ", ".join(
         filter(None, (dot and f"dot at {dot}", bundled and f"pygraphviz {bundled}, with its own Graphviz"))
@@ -175,8 +184,8 @@ def _cache(name: str) -> Finding:
     if os.environ.get("NUMBA_CACHE_DIR"):
         folders["; compiled kernels: "] = Path(os.environ["NUMBA_CACHE_DIR"])
     own = os.environ.get("MINIGRAD_DATA")
-    told = "".join(f"{label}{folder}{_state(folder)}" for label, folder in folders.items())
-    return Finding(name, all(map(_is_writable, folders.values())), f"{told}{f'; own files: {own}' if own else ''}")
+    places = "".join(f"{label}{folder}{_state(folder)}" for label, folder in folders.items())
+    return Finding(name, all(map(_is_writable, folders.values())), f"{places}{f'; own files: {own}' if own else ''}")
 
 
 def _state(folder: Path) -> str:
@@ -186,7 +195,7 @@ def _state(folder: Path) -> str:
 
 
 def _is_writable(folder: Path) -> bool:
-    """Whether files can be made there, as far as that can be known without making one."""
+    """Whether files can be created there, as far as permissions say."""
     nearest = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
     return nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)
 
@@ -210,8 +219,9 @@ _LOOKS: dict[str, Callable[[str], Finding]] = {
     "numba": _numba,
     "cuda": _cuda,
     "mpi": _mpi,
-    "matplotlib": _matplotlib,
+    "matplotlib": _library("viz"),
     "graphviz": _graphviz,
+    "sacrebleu": _library("metrics"),
     "cache": _cache,
     "models": _models,
 }
@@ -238,5 +248,5 @@ def _doctor(options: Namespace) -> int:
 
 
 DOCTOR = Command(
-    "what is installed, what is in use, and what could be added", "minigrad doctor --json", _arguments, _doctor
+    "show what is installed, what is in use, and what could be added", "minigrad doctor --json", _arguments, _doctor
 )

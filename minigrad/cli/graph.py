@@ -7,15 +7,15 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-from .catalogue import configured, looked_up
-from .parsing import Command, Parser, Usage, counting
-from .telling import plain
+from .console import plain
+from .models import configured, looked_up
+from .parser import Command, Parser, Usage, count
 
 __all__ = ["GRAPH"]
 
 
 def _arguments(parser: Parser) -> None:
-    from ..viz.labels import COLORS, DIRECTIONS
+    from ..viz.graph.labels import COLORS, DIRECTIONS
 
     parser.add_argument(
         "model", metavar="NAME[:PRESET]|DIR", help="a model of `minigrad list`, or the directory of a run"
@@ -24,21 +24,19 @@ def _arguments(parser: Parser) -> None:
     parser.add_argument(
         "-o", "--output", metavar="FILE", help=".html to open boxes and step through; .svg .png .pdf .dot .json .txt"
     )
-    parser.add_argument("--depth", type=counting, default=1, help="how many levels a still picture opens (default: 1)")
+    parser.add_argument("--depth", type=count, default=1, help="how many levels a still picture opens (default: 1)")
     parser.add_argument(
-        "--direction", choices=DIRECTIONS, default="forward", help="which way arrows go (default: forward)"
+        "--direction", choices=DIRECTIONS, default="forward", help="direction of the arrows (default: forward)"
     )
-    parser.add_argument("--color", choices=COLORS, help="what a still picture's colours tell")
-    parser.add_argument(
-        "--fused", action="store_true", help="draw fused ops as they run, and not what they are made of"
-    )
+    parser.add_argument("--color", choices=COLORS, help="what the colours of a still picture show")
+    parser.add_argument("--fused", action="store_true", help="draw fused ops as one box each")
     parser.add_argument("--dark", action="store_true", help="a dark .png or .pdf")
 
 
 def _graph(options: Namespace) -> int:
     from ..saving import check_folder
-    from ..viz.graph import SUFFIXES
-    from ..zoo.drawing import graph_of
+    from ..viz.graph.graph import SUFFIXES
+    from ..zoo.graph import graph_of
 
     output = Path(options.output) if options.output else None
     if output is not None and output.suffix.lower() not in SUFFIXES:

@@ -1,4 +1,4 @@
-"""`minigrad new` and `minigrad check`: for those who write a model of their own."""
+"""`minigrad new` and `minigrad check`: for authors of plugins."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .catalogue import looked_up
-from .parsing import Command, Parser, calling, flag_json
-from .telling import as_command, as_json, plain
+from .console import as_command, as_json, plain
+from .models import looked_up
+from .parser import Command, Parser, flag_json, usage_errors
 
 if TYPE_CHECKING:
     from ..zoo import ModelSpec
@@ -25,7 +25,7 @@ def _new_arguments(parser: Parser) -> None:
 def _new(options: Namespace) -> int:
     from ..zoo.skeleton import check_name, write_skeleton
 
-    with calling():
+    with usage_errors():
         check_name(options.name)
     folder = Path(options.name if options.out is None else options.out)
     written = write_skeleton(options.name, folder)
@@ -42,7 +42,7 @@ def _check_arguments(parser: Parser) -> None:
 
 
 def _check(options: Namespace) -> int:
-    """Print a verdict as soon as it is known: checks take their time."""
+    """Print each verdict as soon as it is known."""
     from ..zoo.conformance import check
 
     spec = _meant(options.model)
@@ -67,7 +67,7 @@ def _check(options: Namespace) -> int:
 
 
 def _meant(text: str) -> ModelSpec:
-    """The installed model of this name; else, or if it looks like one, the plugin at this path."""
+    """The installed model of this name, or the plugin at this path."""
     from ..zoo.registry import entries, spec_at
 
     is_path = os.sep in text or text.endswith(".py") or text in (os.curdir, os.pardir)
@@ -78,4 +78,4 @@ def _meant(text: str) -> ModelSpec:
 NEW = Command(
     "write the skeleton of a model of your own, ready to train", "minigrad new my_model", _new_arguments, _new
 )
-CHECK = Command("check that a model keeps its promises", "minigrad check path/to/my_model", _check_arguments, _check)
+CHECK = Command("run the conformance suite on a model", "minigrad check path/to/my_model", _check_arguments, _check)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from argparse import Namespace
 from pathlib import Path
 
-from .parsing import Command, Parser, Usage
-from .telling import plain
+from .console import plain
+from .parser import Command, Parser, Usage
 
 __all__ = ["REPORT"]
 
@@ -18,7 +18,7 @@ def _arguments(parser: Parser) -> None:
 
 
 def _report(options: Namespace) -> int:
-    from ..zoo.reporting import report
+    from ..zoo.report import report
 
     if options.output is not None and Path(options.output).suffix.lower() != ".html":
         raise Usage(f"{options.output!r} is no page: end its name in .html")

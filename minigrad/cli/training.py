@@ -6,9 +6,9 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .catalogue import configured, looked_up, settings_table
-from .parsing import Command, Parser, calling, check_environment, counting, flag_threads, use_threads, whole_number
-from .telling import as_command, plain
+from .console import as_command, plain
+from .models import configured, looked_up, settings_table
+from .parser import Command, Parser, check_environment, count, flag_threads, usage_errors, use_threads, whole_number
 
 if TYPE_CHECKING:
     from ..train import TrainResult
@@ -18,20 +18,24 @@ __all__ = ["RESUME", "TRAIN", "free_directory", "reported"]
 
 
 def _train_arguments(parser: Parser) -> None:
-    parser.add_argument("-h", "--help", action="store_true", help="show this, and with a NAME what can be set")
+    parser.add_argument(
+        "-h", "--help", action="store_true", help="show this help, and with a NAME the settings of the model"
+    )
     parser.add_argument("model", nargs="?", metavar="NAME[:PRESET]", help="a model of `minigrad list`")
     parser.add_argument("settings", nargs="*", metavar="key=value", help="settings; `minigrad show NAME` lists them")
-    parser.add_argument("--data", metavar="PATH", help="learn from this file or folder")
+    parser.add_argument("--data", metavar="PATH", help="train on this file or folder")
     parser.add_argument("--out", metavar="DIR", help="the run's directory (default: runs/NAME-PRESET)")
-    parser.add_argument("--seed", type=whole_number, default=0, metavar="N", help="of all random numbers (default: 0)")
-    parser.add_argument("--max-steps", type=counting, metavar="N", help="stop after so many steps")
+    parser.add_argument("--seed", type=whole_number, default=0, metavar="N", help="random seed (default: 0)")
+    parser.add_argument("--max-steps", type=count, metavar="N", help="stop after N steps")
     parser.add_argument("--device", default="cpu", metavar="D", help="cpu, cuda or cuda:1 (default: cpu)")
     _flag_pages(parser)
     flag_threads(parser)
 
 
 def _flag_pages(parser: Parser) -> None:
-    parser.add_argument("--live", action="store_true", help="serve a page to this machine's browser that follows it")
+    parser.add_argument(
+        "--live", action="store_true", help="serve a page that follows the training, to this machine only"
+    )
     parser.add_argument("--no-report", action="store_true", help="write no report.html at the end")
 
 
@@ -45,7 +49,7 @@ def _train(options: Namespace) -> int:
         options.parser.error("which model? `minigrad list` shows them")
     spec, preset = looked_up(options.model)
     _, settings = configured(spec, preset, options.settings)
-    with calling():
+    with usage_errors():
         backend_named(options.device)
     use_threads(options.threads)
     check_environment()
@@ -75,8 +79,8 @@ def _help(options: Namespace) -> int:
 
 
 def free_directory(asked: str | None, model: str) -> Path:
-    """Where to train into: where the user says, or a directory that is not there yet. All ranks take the first's."""
-    from ..train.world import world
+    """The run directory: the one that was asked for, or a new one under runs; all ranks use that of rank 0."""
+    from ..runtime.process_group import process_group
 
     if asked is not None:
         return Path(asked)
@@ -85,22 +89,22 @@ def free_directory(asked: str | None, model: str) -> Path:
     while free.exists():
         number += 1
         free = base.with_name(f"{base.name}-{number}")
-    return Path(world().from_first(str(free)))
+    return Path(process_group().broadcast(str(free)))
 
 
 def _resume_arguments(parser: Parser) -> None:
     parser.add_argument("run_directory", metavar="DIR", help="the directory of a run")
-    parser.add_argument("--max-steps", type=counting, metavar="N", help="stop after so many steps in all")
+    parser.add_argument("--max-steps", type=count, metavar="N", help="stop after N steps in all")
     _flag_pages(parser)
     flag_threads(parser)
 
 
 def _resume(options: Namespace) -> int:
     from .. import zoo
-    from ..zoo.running import spec_of, story_of
+    from ..zoo.run_arguments import arguments_of, spec_of
 
     out = Path(options.run_directory)
-    spec = spec_of(story_of(out), out)
+    spec = spec_of(arguments_of(out), out)
     use_threads(options.threads)
     check_environment()
     options.trained = out
@@ -109,7 +113,7 @@ def _resume(options: Namespace) -> int:
 
 
 def _ended(result: TrainResult, out: Path, spec: ModelSpec, options: Namespace) -> int:
-    """Write the page of the run, and say how to go on, or what can be done now."""
+    """Write the report of the run, and print what to do next."""
     page = None if options.no_report else reported(out)
     if result.reason == "interrupted":
         return 130
@@ -123,22 +127,22 @@ def _ended(result: TrainResult, out: Path, spec: ModelSpec, options: Namespace) 
 
 
 def _first_input(spec: ModelSpec, out: Path) -> list[str]:
-    """Something that `predict` answers."""
-    from ..zoo.running import config_of, story_of
+    """An example input of `predict`."""
+    from ..zoo.run_arguments import arguments_of, config_of
 
-    return spec.inputs_for(config_of(spec, story_of(out)))[:1] or ["INPUT"]
+    return spec.inputs_for(config_of(spec, arguments_of(out)))[:1] or ["INPUT"]
 
 
 def reported(out: Path) -> Path | None:
-    """The page of the run; that it cannot be written is said, and no reason to fail."""
-    from ..train.world import alone, world
+    """Write the report of the run; print the reason if it cannot be written."""
+    from ..runtime.process_group import process_group, single_process
 
-    if world().rank != 0:
+    if process_group().rank != 0:
         return None
     try:
-        from ..zoo.reporting import report
+        from ..zoo.report import report
 
-        with alone():
+        with single_process():
             return report(out)
     except Exception as error:
         _say(f"report.html could not be written ({type(error).__name__}: {' '.join(str(error).split())})")
@@ -146,10 +150,10 @@ def reported(out: Path) -> Path | None:
 
 
 def _say(text: str) -> None:
-    """Print, unless another rank does."""
-    from ..train.world import world
+    """Print on rank 0."""
+    from ..runtime.process_group import process_group
 
-    if world().rank == 0:
+    if process_group().rank == 0:
         print(plain(text), flush=True)
 
 
@@ -160,4 +164,4 @@ TRAIN = Command(
     _train,
     help=False,
 )
-RESUME = Command("go on with a run where it stopped", "minigrad resume runs/bare", _resume_arguments, _resume)
+RESUME = Command("resume a run where it stopped", "minigrad resume runs/bare", _resume_arguments, _resume)

@@ -15,11 +15,9 @@ from .batching import (
 from .bpe import BPETokenizer
 from .download import KNOWN, Download, cache_directory, fetch, local_copy
 from .errors import DataError
-from .grammar import Example, grammar_examples, grammar_pairs, grammar_size, is_held_out
-from .phrasebook import normalise, phrasebook, phrasebook_sections, spellings
+from .normalisation import normalise
 from .readers import ReadReport, read_pairs, read_text
 from .splits import Split, split_pairs, split_text
-from .stories import Story, sentence_pairs, stories, story_text
 from .tokenizers import BOS, EOS, MASK, PAD, SPECIALS, UNK, CharTokenizer, Tokenizer, WordTokenizer
 
 __all__ = [
@@ -38,7 +36,6 @@ __all__ = [
     "CharTokenizer",
     "DataError",
     "Download",
-    "Example",
     "Padded",
     "PairBatch",
     "PairBatches",
@@ -46,26 +43,15 @@ __all__ = [
     "Sampler",
     "SequenceBatches",
     "Split",
-    "Story",
     "Tokenizer",
     "WordTokenizer",
     "cache_directory",
     "encode_pairs",
     "fetch",
-    "grammar_examples",
-    "grammar_pairs",
-    "grammar_size",
-    "is_held_out",
     "local_copy",
     "normalise",
-    "phrasebook",
-    "phrasebook_sections",
     "read_pairs",
     "read_text",
-    "sentence_pairs",
-    "spellings",
     "split_pairs",
     "split_text",
-    "stories",
-    "story_text",
 ]

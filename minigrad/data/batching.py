@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..engine.convert import tensor
-from ..engine.errors import ArgumentError, describe
 from ..engine.tensor import Tensor
+from ..errors import ArgumentError, describe
+from ..ops.creation import tensor
 from .tokenizers import PAD, UNK, Tokenizer
 
 __all__ = [

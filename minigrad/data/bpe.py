@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from itertools import repeat
 from typing import Any
 
-from ..engine.errors import ArgumentError
+from ..errors import ArgumentError
 from .errors import DataError
 from .tokenizers import (
     DIGIT,

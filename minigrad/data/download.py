@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..engine.errors import ArgumentError, nearest
+from ..errors import ArgumentError, nearest
 from .errors import DataError
 
 __all__ = ["KNOWN", "Download", "cache_directory", "fetch", "local_copy"]
@@ -159,7 +159,7 @@ def _no_copy(wanted: Download, reason: str) -> DataError:
     return DataError(
         f"fetch: {wanted.name} could not be downloaded: {reason}"[:400],
         got=wanted.url,
-        fix=f"if this machine is offline, download it elsewhere, save it as {wanted.name} in {folder}, "
+        fix=f"if this machine is offline, download it on another, save it as {wanted.name} in {folder}, "
         "and set the environment variable MINIGRAD_DATA to that directory",
     )
 
@@ -170,7 +170,7 @@ def _check_scheme(url: str) -> None:
 
 
 def _open(url: str) -> Any:
-    """Open a URL; a redirection that leaves HTTPS is refused, like an address that begins elsewhere."""
+    """Open a URL; a redirection that leaves HTTPS is refused, like an address that does not begin with it."""
     import urllib.request
 
     class Redirection(urllib.request.HTTPRedirectHandler):

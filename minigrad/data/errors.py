@@ -1,6 +1,6 @@
 """The one error of this package that is about files and not about arguments."""
 
-from ..engine.errors import MinigradError
+from ..errors import MinigradError
 
 
 class DataError(MinigradError, ValueError):

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from ..engine.errors import ArgumentError
+from ..errors import ArgumentError
 from .errors import DataError
 from .unpacking import MAX_BYTES, unpacked
 

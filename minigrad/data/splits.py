@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from ..engine.errors import ArgumentError
-from .phrasebook import normalise
+from ..errors import ArgumentError
+from .normalisation import normalise
 
 __all__ = ["Split", "split_pairs", "split_text"]
 
@@ -19,7 +19,7 @@ Part = TypeVar("Part")
 
 @dataclass(frozen=True)
 class Split(Generic[Part]):
-    """Three parts of some data; `str()` tells how large each is."""
+    """Three parts of some data; `str()` gives their sizes."""
 
     train: Part
     valid: Part

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any, ClassVar, TypeVar
 
-from ..engine.errors import ArgumentError, CallError, IndexingError, nearest
+from ..errors import ArgumentError, CallError, IndexingError, nearest
 from .errors import DataError
 
 __all__ = ["BOS", "EOS", "MASK", "PAD", "SPECIALS", "UNK", "CharTokenizer", "Tokenizer", "WordTokenizer"]

@@ -9,7 +9,7 @@ import zipfile
 import zlib
 from typing import Any
 
-from ..engine.errors import ArgumentError
+from ..errors import ArgumentError
 from .errors import DataError
 
 __all__ = ["MAX_BYTES", "unpacked"]

@@ -1,14 +1,16 @@
-"""From a model's next-token scores to text: sampling, greedy decoding and beam search.
+"""From a model's next-token scores to text: sampling, greedy decoding, beam search, and translation by them.
 
-All of them work on a `Continuation`: something that is given new tokens, and says what may come next.
+All of them work on a `Continuation`: it takes new tokens and returns the scores of the next ones.
 """
 
 from .beam import Branch, Hypothesis, beam_search
-from .continuing import Continuation, LanguageModel
+from .continuation import Continuation, LanguageModel
+from .encoder_decoder import EncoderDecoder, greedy_all, search_all
 from .sampling import Sampling, generate, greedy
-from .streaming import TextStream, continue_text
+from .text_stream import TextStream, continue_text
+from .translation import Translation, translate
 
 __all__ = [
-    "Branch", "Continuation", "Hypothesis", "LanguageModel", "Sampling", "TextStream", "beam_search", "continue_text",
-    "generate", "greedy",
+    "Branch", "Continuation", "EncoderDecoder", "Hypothesis", "LanguageModel", "Sampling", "TextStream", "Translation",
+    "beam_search", "continue_text", "generate", "greedy", "greedy_all", "search_all", "translate",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Beam search: several continuations of each sequence at once, of which the best are gone on with.
+"""Beam search: several continuations of each sequence at once, of which the best are kept.
 
 N sequences with K beams each are N·K rows of one batch. Each step looks at the 2·K best continuations of a sequence: those
 among the first K that end are finished, and the best K of those that do not end live on. A sequence is done when it has K
@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..engine.errors import ArgumentError, NonFiniteError
-from .continuing import Continuation
+from ..errors import ArgumentError, NonFiniteError
+from .continuation import Continuation
 
 __all__ = ["Branch", "Hypothesis", "beam_search"]
 
@@ -30,7 +30,7 @@ class Branch:
     score: float  # the sum of the logarithms of the probabilities so far
     parent: Branch | None = None
     children: list[Branch] = field(default_factory=list)
-    is_kept: bool = False  # whether it was gone on with
+    is_kept: bool = False  # whether the search continued it
     is_final: bool = False  # whether it is finished
     depth: int = 0  # how many tokens there are after the start
 
@@ -156,7 +156,7 @@ def _grown(
 
 
 def _is_done(living: list[Branch], finished: list[Branch], beams: int, alpha: float) -> bool:
-    """Whether enough are finished, the best of them better than any that lives; these are then not gone on with."""
+    """Whether enough are finished, and the best of them is better than any that is not."""
     if len(finished) < beams:
         return False
     best, hope = (max((_worth(branch, alpha) for branch in some), default=-math.inf) for some in (finished, living))

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..engine.errors import ArgumentError, NonFiniteError
-from .continuing import Continuation
+from ..errors import ArgumentError, NonFiniteError
+from .continuation import Continuation
 
 __all__ = ["Sampling", "generate", "greedy"]
 
@@ -111,7 +111,7 @@ def generate(
 ) -> Iterator[np.ndarray]:
     """Continue prompts (B, n) by up to `length` tokens, one (B,) after the other; stops when each row has had an `end`.
 
-    A row that has ended goes on being filled; who reads it cuts it off there.
+    A row that has ended is still filled; the caller cuts it off there.
     """
     sampling = sampling or Sampling()
     rng = np.random.default_rng(seed)

@@ -1,20 +1,18 @@
 """Where arrays live: NumPy on "cpu", CuPy on "cuda". The rest of the code says `xp` and does not ask.
 
-A `Backend` bundles an array type, the module `xp` that computes on it, and a source of random numbers.
+A `Backend` is an array type and the module `xp` that computes on it.
 CuPy imports happily on a machine without a GPU, so availability is asked of the driver, not of `import`.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from .errors import DeviceError, DtypeError, MissingExtraError, nearest
+from ..errors import DeviceError, DtypeError, MissingExtraError, nearest
 
 Array = Any  # numpy.ndarray or cupy.ndarray
 DTYPES = (
@@ -23,68 +21,14 @@ DTYPES = (
 )  # fmt: skip
 
 
-class Random:
-    """The four draws minigrad needs. All randomness descends from one host generator, so its state is the whole state."""
-
-    def __init__(self, xp: Any):
-        self.xp = xp
-
-    @cached_property
-    def host(self) -> np.random.Generator:
-        return np.random.default_rng()  # made when first needed: numpy.random takes a while to load
-
-    def seed(self, seed: int | None) -> None:
-        self.host = np.random.default_rng(seed)
-
-    def generator(self, shape: tuple[int, ...]) -> Any:
-        return self.host
-
-    def uniform(self, shape: tuple[int, ...], dtype: Any) -> Array:
-        return self.xp.asarray(self.generator(shape).random(shape, dtype=_drawn(dtype)), dtype=dtype)
-
-    def normal(self, shape: tuple[int, ...], dtype: Any) -> Array:
-        return self.xp.asarray(self.generator(shape).standard_normal(shape, dtype=_drawn(dtype)), dtype=dtype)
-
-    def integers(self, low: int, high: int, shape: tuple[int, ...], dtype: Any) -> Array:
-        return self.xp.asarray(self.generator(shape).integers(low, high, shape), dtype=dtype)
-
-    def permutation(self, n: int) -> Array:
-        return self.xp.asarray(self.host.permutation(n))
-
-    @property
-    def state(self) -> Any:
-        """What must be set again so that the same numbers come again."""
-        return self.host.bit_generator.state
-
-    @state.setter
-    def state(self, state: Any) -> None:
-        self.host.bit_generator.state = state
-
-
-class CupyRandom(Random):
-    """Draws on the GPU, from a counter-based generator seeded by the host for each draw."""
-
-    def generator(self, shape: tuple[int, ...]) -> Any:
-        random = self.xp.random
-        streams = min(max(math.prod(shape), 1), 256_000)  # its default, which small draws need not wait for
-        return random.Generator(random.Philox4x3210(int(self.host.integers(2**63)), size=streams))
-
-
-def _drawn(dtype: Any) -> Any:
-    """Generators draw float32 and float64 only; float16 is rounded from float32."""
-    return np.float64 if np.dtype(dtype) == np.float64 else np.float32
-
-
 class Backend:
     """NumPy's; the subclass for CuPy overrides what differs."""
 
     name = "cpu"
-    random_type: type[Random] = Random
 
     def __init__(self, xp: Any = np, array_type: type = np.ndarray):
         self.xp = xp
         self.array_type = array_type
-        self.random = self.random_type(xp)
 
     def device_of(self, array: Array) -> str:
         return self.name
@@ -113,7 +57,6 @@ class CupyBackend(Backend):
     """CuPy's, which computes on the current device only and says nothing about a singular matrix unless asked to."""
 
     name = "cuda"
-    random_type = CupyRandom
 
     def device_of(self, array: Array) -> str:
         return self.name if array.device.id == 0 else f"{self.name}:{array.device.id}"
@@ -192,7 +135,7 @@ def backend_of(array: Array) -> Backend:
     for known_type, backend in _by_type.items():
         if isinstance(array, known_type):
             return backend
-    if type(array).__module__.partition(".")[0] == "cupy":
+    if _is_cupy(array):
         return _load_cuda()
     raise DtypeError(
         "this is not an array that minigrad knows", "a NumPy or CuPy array, or a Tensor", type(array).__name__
@@ -200,11 +143,11 @@ def backend_of(array: Array) -> Backend:
 
 
 def is_array(value: Any) -> bool:
-    return (
-        isinstance(value, tuple(_by_type))
-        or type(value).__module__.partition(".")[0] == "cupy"
-        and hasattr(value, "dtype")
-    )
+    return isinstance(value, tuple(_by_type)) or _is_cupy(value) and hasattr(value, "dtype")
+
+
+def _is_cupy(value: Any) -> bool:
+    return type(value).__module__.partition(".")[0] == "cupy"
 
 
 def device_of(array: Array) -> str:
@@ -234,11 +177,6 @@ def duplicate(array: Array) -> Array:
         return array.copy()
 
 
-def address_of(array: Array) -> int:
-    """Where the first element lies."""
-    return array.__array_interface__["data"][0] if isinstance(array, np.ndarray) else array.data.ptr
-
-
 def owner_of(array: Array) -> Array:
     """The array that owns the memory `array` looks at: writes are counted there."""
     while (base := array.base) is not None and type(base) in _by_type:
@@ -246,32 +184,6 @@ def owner_of(array: Array) -> Array:
     return array
 
 
-def seed_everything(seed: int | None) -> None:
-    for backend in _by_name.values():
-        backend.random.seed(seed)
-
-
-def random_state() -> dict[str, Any]:
-    """The state of every generator in use, for `restore_random_state`."""
-    return {name: backend.random.state for name, backend in _by_name.items()}
-
-
-def restore_random_state(state: dict[str, Any]) -> None:
-    for name, value in state.items():
-        _by_name[name].random.state = value
-
-
-def as_dtype(dtype: Any) -> np.dtype:
-    """A NumPy dtype from `np.float32`, `"float32"`, `float` …; an unknown one gets the nearest names."""
-    try:
-        result = np.dtype(dtype)
-    except TypeError:
-        raise DtypeError(f"unknown dtype {dtype!r}", fix=nearest(str(dtype), DTYPES)) from None
-    if result.name not in DTYPES:
-        raise DtypeError(
-            f"dtype {result.name!r} cannot be stored in a Tensor",
-            "numbers or booleans",
-            repr(dtype),
-            nearest(result.name, DTYPES),
-        )
-    return result
+def loaded_backends() -> list[Backend]:
+    """NumPy's, and CuPy's once it was asked for."""
+    return list(_by_name.values())

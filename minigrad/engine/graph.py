@@ -10,64 +10,42 @@ into memory, so "was this saved value overwritten?" is a comparison of two numbe
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Container, Iterable, Sequence
-from contextlib import nullcontext
+from collections.abc import Container, Iterable, Sequence
+from functools import reduce
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from .backend import Array, as_array, backend_of, duplicate, is_array, on_device_of
-from .errors import GradientError, NonFiniteError, ShapeError, describe
-from .modes import STRICT, Call, Mode, local
+from ..errors import GradientError, ShapeError, describe
+from .backend import Array, as_array, duplicate, is_array, on_device_of
+from .modes import Mode, Tracer, local, reported
 from .writes import tick, writes
 
-if TYPE_CHECKING:
-    from .plan import Plan
-
+ndarray = np.ndarray
 _by_time = attrgetter("time")
 _storing = threading.Lock()
-
-
-class Seen(NamedTuple):
-    """What was kept of an op while somebody watched."""
-
-    inputs: tuple[Any, ...]
-    out: Any  # a tuple where there are several
-    seconds: float
-    calls: tuple[Call, ...]  # the modules and functions it ran in, the outermost first
+_SEQUENCES = (tuple, list)
 
 
 class Node:
     """How one value was made: which op, from which nodes, and what its rules will need."""
 
     __slots__ = (
-        "plan", "parents", "saved", "attrs", "shape", "dtype", "time", "scope", "line", "seen", "hooks", "grad",
-        "retain",
-        "__weakref__",
+        "plan", "parents", "saved", "attrs", "shape", "dtype", "time", "scope", "note", "hooks", "grad", "retain", "__weakref__",
     )  # fmt: skip
 
-    def __init__(
-        self,
-        plan: Plan | None,
-        parents: Sequence[Node | None],
-        saved: Any,
-        attrs: dict[str, Any],
-        shape: Any,
-        dtype: Any,
-        scope: str,
-    ):
-        self.plan: Any = plan  # None for a leaf
-        self.parents: Any = parents  # one entry for each input; None where no gradient is needed
+    def __init__(self, plan: Any, parents: Any, saved: Any, attrs: Any, shape: Any, dtype: Any, scope: str):
+        self.plan = plan  # None for a leaf
+        self.parents = parents  # one entry for each input; None where no gradient is needed
         self.saved = saved  # what the rules ask for; None once a backward has used it up
         self.attrs = attrs
         self.shape = shape  # a tuple of shapes where the op has several outputs
         self.dtype = dtype
         self.time = tick()
         self.scope = scope  # the path of the module that was running
-        self.line: str | None = None  # "file:line" of the user's code, under debug()
-        self.seen: Seen | None = None
-        self.hooks: dict[int, Callable[..., Any]] | None = None
+        self.note: Any = None  # what a tracer left here
+        self.hooks: Any = None  # functions of the gradient, by number
         self.grad: Array | None = None
         self.retain = False
 
@@ -78,9 +56,16 @@ class Node:
     def name(self) -> str:
         return "leaf" if self.plan is None else self.plan.op.name
 
+    @property
+    def where(self) -> str:
+        """The module, the op and, if a tracer noted it, the source line."""
+        line = getattr(self.note, "line", None)
+        return ": ".join(filter(None, (self.scope, self.name))) + (f" ({line})" if line else "")
 
-def leaf(shape: Any, dtype: Any) -> Node:
-    return Node(None, (), (), {}, shape, dtype, "")
+
+def leaf(array: Array) -> Node:
+    """The node of a tensor that the user made."""
+    return Node(None, (), (), {}, array.shape, array.dtype, "")
 
 
 def unbroadcast(g: Any, shape: tuple[int, ...]) -> Any:
@@ -88,7 +73,7 @@ def unbroadcast(g: Any, shape: tuple[int, ...]) -> Any:
     extra = g.ndim - len(shape)
     if extra > 0:
         axes = 0 if extra == 1 else tuple(range(extra))
-        g = np.add.reduce(g, axis=axes) if type(g) is np.ndarray else g.sum(axis=axes)
+        g = np.add.reduce(g, axis=axes) if type(g) is ndarray else g.sum(axis=axes)
     if g.shape == shape or g.ndim < len(shape):
         return g
     stretched = tuple([i for i, n in enumerate(shape) if n == 1])
@@ -118,31 +103,32 @@ def between(order: Sequence[Node], targets: set[Node]) -> set[Node]:
 
 
 def check_usable(order: Iterable[Node]) -> None:
-    """Refuse, before anything is touched, a sweep over values that are gone or were overwritten."""
+    """Refuse to run rules on values that are gone or were overwritten."""
     latest = writes.latest
     for node in order:
         if node.saved is None:
-            raise GradientError(
-                f"{_where(node)}: this part of the graph was freed by an earlier backward",
-                fix="pass retain_graph=True to the first backward, or compute the value again",
-            )
+            raise reported(
+                node.plan.op, (), node.attrs, GradientError(
+                    f"{node.where}: this part of the graph was freed by an earlier backward",
+                    fix="pass retain_graph=True to the first backward, or compute the value again",
+                ), node,
+            )  # fmt: skip
         if node.time < latest:
             for name, value in zip(node.plan.names, node.saved):
                 for array in value if isinstance(value, tuple) else (value,):
                     if hasattr(array, "base") and writes.time(array) > node.time:
-                        raise GradientError(
-                            f"{_where(node)}: its backward needs {name!r}, which was overwritten in place after {node.name} used it",
-                            got=describe(array),
-                            fix="write into a copy (x = x.clone()), or write after backward()",
-                        )
+                        raise reported(
+                            node.plan.op, (), node.attrs, GradientError(
+                                f"{node.where}: its backward needs {name!r}, which was overwritten in place after {node.name} used it",
+                                got=describe(array),
+                                fix="write into a copy (x = x.clone()), or write after backward()",
+                            ), node,
+                        )  # fmt: skip
 
 
-def _where(node: Node) -> str:
-    return ": ".join(filter(None, (node.scope, node.name))) + (f" ({node.line})" if node.line else "")
-
-
+@np.errstate(all="ignore")
 def sweep(
-    seeds: Sequence[tuple[Node, Any]],
+    seeds: Any,
     targets: set[Node] | None = None,
     create_graph: bool = False,
     retain_graph: bool = False,
@@ -158,92 +144,100 @@ def sweep(
     useful = between(order, targets) if targets is not None else None
     if useful is not None:
         order = [node for node in order if node in useful]
-    check_usable(order)
+    # A target beyond which nothing is wanted runs no rule.
+    check_usable(order if useful is None else [node for node in order if any(p in useful for p in node.parents)])
+    checked = writes.latest
     grads: dict[Node, Any] = {}
+    results: dict[Node, Any] = {}
     for node, g in seeds:
-        _accumulate(grads, node, g)
-    previous = local.mode
-    local.mode = Mode(create_graph, previous.debug, previous.scope, previous.calls)
-    keep = retain_graph or create_graph
+        grads[node] = g if node not in grads else _sum(grads[node], g)
+    outer = local.mode
+    tracers, keep = outer.tracers, retain_graph or create_graph
+    local.mode = Mode(create_graph, tracers, outer.scope)
     try:
-        results = _run(order, grads, targets, useful, create_graph, keep or bool(previous.debug), quiet)
+        for node in order:
+            g = grads.pop(node, None)
+            if g is None:
+                continue
+            target = targets is not None and node in targets
+            if node.hooks and not (target and quiet):
+                g = _run_hooks(node, g)
+            if target or node.retain:
+                results[node] = g
+                if target and not any(parent in useful for parent in node.parents):  # type: ignore[operator]
+                    continue  # nothing beyond is wanted, so its saved values stay
+            if writes.latest != checked:  # a hook wrote something
+                check_usable((node,))
+            saved = node.plan.as_tensors(node) if create_graph else node.saved
+            if create_graph or type(g) is ndarray:
+                pull(grads, node, g, saved, useful, tracers)
+            else:
+                with on_device_of(next(part for part in g if part is not None) if type(g) is list else g):
+                    pull(grads, node, g, saved, useful, tracers)
+            if not keep and not tracers:
+                node.saved = None
         for node, g in grads.items():  # what is left are the leaves
-            results[node] = _run_hooks(node, g, create_graph) if node.hooks and not quiet else g
+            results[node] = _run_hooks(node, g) if node.hooks and not quiet else g
     finally:
-        local.mode = previous
-    if previous.debug and not keep:  # only now, so that a sweep that was stopped can be looked into
+        local.mode = outer
+    if tracers and not keep:  # only now, so that a sweep that was stopped can be looked into
         for node in order:
             node.saved = None
     return results
 
 
-@np.errstate(all="ignore")
-def _run(
-    order: Sequence[Node],
-    grads: dict[Node, Any],
-    targets: set[Node] | None,
-    useful: set[Node] | None,
-    create_graph: bool,
-    keep: bool,
-    quiet: bool,
-) -> dict[Node, Any]:
-    """Run the rules of each node in turn. `grads` is used up but for the leaves; targets and retained nodes are returned."""
-    results: dict[Node, Any] = {}
-    plain = targets is None and not create_graph and not local.mode.debug
-    for node in order:
-        g = grads.pop(node, None)
-        if g is None:
-            continue
-        target = targets is not None and node in targets
-        if node.hooks and not (target and quiet):
-            g = _run_hooks(node, g, create_graph)
-        if target or node.retain:
-            results[node] = g
-        if target and useful is not None and not any(parent in useful for parent in node.parents):
-            continue  # nothing beyond is wanted, so its saved values stay
-        plan, parents = node.plan, node.parents
-        saved = plan.as_tensors(node) if create_graph else node.saved
-        if not keep:
-            node.saved = None
-        if plain and plan.simple and type(g) is np.ndarray:  # the usual case, without a call for each edge
-            for i, rule, pick in plan.rules:
-                parent = parents[i]
-                part = rule(g, *pick(saved))
-                if type(part) is not np.ndarray or part.shape != parent.shape or part.dtype is not parent.dtype:
-                    part = _fit(node, parent, part)
-                known = grads.get(parent)
-                grads[parent] = part if known is None else _add(known, part)
-        elif plain and plan.fused and type(g) is np.ndarray:
-            for parent, part in zip(parents, plan.backward(g, *saved)):
-                if parent is None or part is None:
-                    continue
-                if part.shape != parent.shape or part.dtype is not parent.dtype:
-                    part = _fit(node, parent, part)
-                known = grads.get(parent)
-                grads[parent] = part if known is None else _add(known, part)
-        elif plan.picks is not None:
-            _accumulate_output(grads, parents[0], plan.picks, g)
-        else:
-            if plan.op.several:
-                g = _fill(g, node, create_graph)
-            with nullcontext() if create_graph else on_device_of(_some(g)):
-                _propagate(grads, node, g, saved, useful)
-    return results
-
-
-def _propagate(grads: dict[Node, Any], node: Node, g: Any, saved: Any, useful: set[Node] | None) -> None:
-    """Run the rules of one node, and hand each result to the parent it belongs to."""
-    checking = local.mode.debug == STRICT
-    for i, rule, pick in node.plan.rules:
-        if i >= 0 and useful is not None and node.parents[i] not in useful:
-            continue
-        result = rule(g, *pick(saved))
-        for parent, part in zip(node.parents, result) if i < 0 else ((node.parents[i], result),):
-            if parent is None or part is None and i < 0 or useful is not None and parent not in useful:
+def pull(
+    grads: dict[Node, Any], node: Node, g: Any, saved: Any, useful: set[Node] | None, tracers: tuple[Tracer, ...]
+) -> None:
+    """Run the rules of one node, and add each result to the gradient of the parent it belongs to."""
+    plan, parents = node.plan, node.parents
+    if plan.picks is not None:  # one of several outputs
+        parts = grads.setdefault(parents[0], [None] * len(parents[0].shape))
+        known = parts[plan.picks]
+        parts[plan.picks] = g if known is None else _sum(known, g)
+        return
+    if type(g) is list:
+        g = plan.fill(node, g)
+    report: Any = [] if tracers else None
+    try:
+        for i, rule, pick in plan.rules:
+            if i < 0:
+                results = rule(g, *pick(saved))
+                if type(results) not in _SEQUENCES or len(results) != len(parents):
+                    raise _wrong_count(node, results)
+                made: Any = enumerate(results)
+            elif useful is None or parents[i] in useful:
+                made = ((i, rule(g, *pick(saved))),)
+            else:
                 continue
-            if checking:
-                _check_gradient(part, node)
-            _accumulate(grads, parent, _fit(node, parent, part))
+            for k, raw in made:
+                parent = parents[k]
+                if parent is None or raw is None and i < 0 or useful is not None and parent not in useful:
+                    continue
+                if type(raw) is ndarray and raw.shape == parent.shape and raw.dtype is parent.dtype:
+                    part = raw
+                else:
+                    part = _fit(node, parent, raw)
+                known = grads.get(parent)
+                grads[parent] = part if known is None else _sum(known, part)
+                if report is not None:
+                    report.append((k, raw, part))
+        for tracer in tracers:
+            tracer.pulled(node, g, report)
+    except Exception as error:
+        reported(plan.op, (), node.attrs, error, node)
+        raise
+
+
+def _wrong_count(node: Node, grads: Any) -> GradientError:
+    """The error for a rule for all inputs that did not give a gradient, or None, for each."""
+    count = len(node.parents)
+    gave = f"{len(grads)} gradient{'s' * (len(grads) != 1)}" if type(grads) in _SEQUENCES else "no tuple of gradients"
+    return GradientError(
+        f"{node.plan.rule_name(node)} gave {gave} for {'1 input' if count == 1 else f'{count} inputs'}",
+        "a tuple with an array for each input, or None where `needs` is false",
+        describe(grads),
+    )
 
 
 def _fit(child: Node, parent: Node, g: Any) -> Any:
@@ -254,97 +248,33 @@ def _fit(child: Node, parent: Node, g: Any) -> Any:
         fits = g.shape == parent.shape
     except AttributeError:
         raise GradientError(
-            f"the gradient rule of {child.name} returned no array",
+            f"{child.plan.rule_name(child)} gave a gradient that is no array",
             f"a gradient of shape {parent.shape}",
             describe(g),
-            f"mend the rule given to {child.name}.vjp",
+            f"mend the rule: {child.name}.vjp",
         ) from None
     if not fits:
         g = unbroadcast(g, parent.shape)
         if g.shape != parent.shape:
             raise ShapeError(
-                f"the gradient rule of {child.name} returned a wrong shape",
+                f"{child.plan.rule_name(child)} gave a gradient of a wrong shape",
                 parent.shape,
                 describe(g),
-                f"mend the rule given to {child.name}.vjp",
+                f"mend the rule: {child.name}.vjp",
             )
     return g if g.dtype == parent.dtype else g.astype(parent.dtype)
 
 
-def _add(known: Any, g: Any) -> Any:
-    """The sum, computed where the two are, which after a move is not where the sweep is."""
-    if type(g) is np.ndarray or not is_array(g):
+def _sum(known: Any, g: Any) -> Any:
+    """Computed where the two are, which after a move is not where the sweep is."""
+    if type(g) is ndarray or not is_array(g):
         return known + g
     with on_device_of(g):
         return known + g
 
 
-def _accumulate(grads: dict[Node, Any], node: Node, g: Any) -> None:
-    known = grads.get(node)
-    grads[node] = g if known is None else _add(known, g)
-
-
-def _accumulate_output(grads: dict[Node, Any], node: Node, index: int, g: Any) -> None:
-    """The gradient of one output of a node that has several."""
-    parts = grads.setdefault(node, [None] * len(node.shape))
-    parts[index] = g if parts[index] is None else _add(parts[index], g)
-
-
-def _some(g: Any) -> Any:
-    """A gradient, or one of the gradients of a node with several outputs."""
-    return next(part for part in g if part is not None) if isinstance(g, (tuple, list)) else g
-
-
-def _fill(parts: list[Any], node: Node, create_graph: bool) -> tuple[Any, ...]:
-    """Zeros stand in for the outputs that nobody used; outputs that are not floating have no gradient."""
-    from .tensor import wrap
-
-    some = _some(parts)
-    array = some.data if create_graph else as_array(some)
-    backend = backend_of(array)
-    for i, (part, shape, dtype) in enumerate(zip(parts, node.shape, node.dtype)):
-        if part is None and dtype.kind == "f":
-            zeros = backend.full(shape, 0, dtype, backend.device_of(array))
-            parts[i] = wrap(zeros) if create_graph else zeros
-    return tuple(parts)
-
-
-def _run_hooks(node: Node, g: Any, create_graph: bool) -> Any:
-    from .tensor import Tensor, wrap
-
-    given = g.clone() if create_graph else wrap(duplicate(as_array(g)))  # a hook may write into what it is given
-    for hook in list((node.hooks or {}).values()):
-        result = hook(given)
-        if result is None:
-            continue
-        wanted = (given.shape, given.dtype, given.device)
-        if not isinstance(result, Tensor) or (result.shape, result.dtype, result.device) != wanted:
-            raise GradientError(
-                "a hook must return None or a gradient like the one it got",
-                f"a Tensor, {describe(given)}, on device {given.device}",
-                describe(result) + (f" on device {result.device}" if isinstance(result, Tensor) else ""),
-            )
-        given = result
-    return given if create_graph else duplicate(given.data)
-
-
-def _check_gradient(g: Any, node: Node) -> None:
-    from .tensor import Tensor
-
-    if found := nonfinite(g.data if isinstance(g, Tensor) else g):
-        raise NonFiniteError(f"{_where(node)}: its backward produced the first NaN or infinity", got=found)
-
-
-def nonfinite(array: Array) -> str | None:
-    """How many elements are NaN or infinite, in words; None if there are none."""
-    array = as_array(array)
-    if array.dtype.kind not in "fc":
-        return None
-    xp = backend_of(array).xp
-    with on_device_of(array):
-        if xp.isfinite(array).all():
-            return None
-        return f"{int(xp.isnan(array).sum())} NaN and {int(xp.isinf(array).sum())} infinite of {array.size} in {describe(array)}"
+def _run_hooks(node: Node, g: Any) -> Any:
+    return reduce(lambda given, hook: hook(given), list((node.hooks or {}).values()), g)
 
 
 def store(results: dict[Node, Any]) -> None:
@@ -353,7 +283,7 @@ def store(results: dict[Node, Any]) -> None:
     with _storing:  # two threads may add to the same leaf
         for node, g in results.items():
             if node.grad is not None:
-                g = _add(node.grad, g)
+                g = _sum(node.grad, g)
             g = as_array(g)
             if id(g) in stored or g.base is not None:
                 g = duplicate(g)

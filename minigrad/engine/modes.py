@@ -1,94 +1,95 @@
-"""What a thread is doing: recording or not, checking or not, and inside which module."""
+"""What a thread is doing: whether it records, inside which module it is, and who watches."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import ContextDecorator
 from functools import wraps
 from inspect import isgeneratorfunction
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-WATCHING, STRICT = 1, 2  # to keep all that ops compute, to be drawn; and besides to stop at the first NaN or infinity
+if TYPE_CHECKING:
+    from .graph import Node
 
 
-class Call:
-    """One call of a module or of a function made of ops; two calls of the same one are two of these."""
+Attrs = dict[str, Any]
+Arrays = Sequence[Any]  # also numbers, and None for an input that was left out
 
-    __slots__ = ("name", "title")
 
-    def __init__(self, name: str, title: str = ""):
-        self.name = name
-        self.title = title  # the class of the module; "" for a function
+class Tracer:
+    """Watches what one thread computes while it is attached: `with tracing(tracer): …`. Each method may do nothing."""
+
+    def called(self, op: Any, inputs: Arrays, attrs: Attrs, outputs: Any, seconds: float) -> None:
+        """An op computed `outputs`, a Tensor or a tuple of them, from `inputs`: Tensors, arrays, numbers, None."""
+
+    def failed(self, op: Any, inputs: Arrays, attrs: Attrs, error: Exception, node: Node | None = None) -> None:
+        """An op, or a function made of ops, raised `error`; in a backward, `node` is the one whose rule did."""
+
+    def pulled(self, node: Node, gradient: Any, parts: Sequence[tuple[int, Any, Any]]) -> None:
+        """The rules of `node` ran on its gradient: for each input its number, the rule's result, and that after un-broadcasting."""
+
+    def entered(self, name: str, kind: str) -> None:
+        """A call begins: of a module, whose class is `kind`, or of a function made of ops, where `kind` is empty."""
+
+    def left(self) -> None:
+        """The call that was entered last ends."""
 
 
 class Mode:
-    """Recording or not, watching or not, and inside which module. Replaced whole, never changed."""
+    """Whether ops are recorded, who watches, and the path of the running module. Replaced whole, never changed."""
 
-    __slots__ = ("record", "debug", "scope", "calls")
+    __slots__ = ("record", "tracers", "scope")
 
-    def __init__(self, record: bool = True, debug: int = 0, scope: str = "", calls: tuple[Call, ...] = ()):
+    def __init__(self, record: bool = True, tracers: tuple[Tracer, ...] = (), scope: str = ""):
         self.record = record
-        self.debug = debug  # 0, WATCHING or STRICT
+        self.tracers = tracers
         self.scope = scope
-        self.calls = calls  # what is running, the outermost first, while watching
 
 
 class _Local(threading.local):
     mode = Mode()
-    apart: list[Any] | None = None  # where nodes go of ops that need no gradient, for who draws them
 
 
 local = _Local()
 
 
-class switch:
+class switch(ContextDecorator):
     """Change parts of the mode inside a `with`, or inside a decorated function; the old mode returns whatever happens."""
 
-    __slots__ = ("changes",)
-
-    def __init__(self, record: bool | None = None, debug: int | None = None, scope: str | None = None):
-        self.changes = (record, debug, scope)
+    def __init__(self, record: bool | None = None, tracer: Tracer | None = None, scope: str | None = None):
+        self.changes = (record, tracer, scope)
 
     def __enter__(self) -> None:
-        record, debug, scope = self.changes
+        record, tracer, scope = self.changes
         old = local.mode
         local.__dict__.setdefault("previous", []).append(old)  # a stack: one object may be entered again inside itself
         local.mode = Mode(
             old.record if record is None else record,
-            old.debug if debug is None else debug,
+            old.tracers if tracer is None else (*old.tracers, tracer),
             old.scope if scope is None else scope,
-            old.calls,
         )
 
     def __exit__(self, *_: object) -> None:
         local.mode = local.previous.pop()
 
-    def __call__(self, function: F) -> F:
-        @wraps(function)
-        def switched(*args: Any, **kwargs: Any) -> Any:
-            with switch(*self.changes):
-                return function(*args, **kwargs)
+    def __call__(self, function: Any) -> Any:
+        if not isgeneratorfunction(function):
+            return super().__call__(function)
 
         @wraps(function)
-        def switched_between_yields(*args: Any, **kwargs: Any) -> Any:
-            steps = function(*args, **kwargs)
-            sent = None
+        def switched(*args: Any, **kwargs: Any) -> Any:  # between two yields; the caller goes on in its own mode
+            steps, sent = function(*args, **kwargs), None
+            send, close = self(steps.send), self(steps.close)
             try:
                 while True:
-                    with switch(*self.changes):
-                        item = steps.send(sent)
-                    sent = yield item  # to who goes on in a mode of its own
+                    sent = yield send(sent)
             except StopIteration as end:
                 return end.value
             finally:
-                with switch(*self.changes):
-                    steps.close()
+                close()
 
-        return switched_between_yields if isgeneratorfunction(function) else switched  # type: ignore[return-value]
+        return switched
 
 
 def no_grad(function: Any = None) -> Any:
@@ -101,29 +102,18 @@ def enable_grad(function: Any = None) -> Any:
     return switch(record=True) if function is None else switch(record=True)(function)
 
 
-def debug() -> switch:
-    """Inside, the first NaN or infinity stops the program, forward or backward, naming op, module and source line.
-
-    All values are kept as well, so that `mg.viz.graph` shows every number.
-    """
-    return switch(debug=STRICT)
-
-
-def watching() -> switch:
-    """Inside, every op keeps its inputs, its result, its time and its source line with the node that it records."""
-    return switch(debug=max(local.mode.debug, WATCHING))
-
-
-@contextmanager
-def keeping_apart() -> Iterator[list[Any]]:
-    """Inside `watching()`, collect the nodes of ops that need no gradient too: nothing else points to them."""
-    previous, local.apart = local.apart, []
-    try:
-        yield local.apart
-    finally:
-        local.apart = previous
+def tracing(tracer: Tracer) -> switch:
+    """Inside, `tracer` is told of every op, besides the tracers that are attached already."""
+    return switch(tracer=tracer)
 
 
 def is_grad_enabled() -> bool:
     """Whether operations are being recorded in this thread."""
     return local.mode.record
+
+
+def reported(op: Any, inputs: Arrays, attrs: Attrs, error: Any, node: Node | None = None) -> Any:
+    """An error of an op, told to those who watch."""
+    for tracer in local.mode.tracers:
+        tracer.failed(op, inputs, attrs, error, node)
+    return error

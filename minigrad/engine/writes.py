@@ -1,10 +1,14 @@
-"""The clock that numbers the nodes of the graph, and by that clock, when each piece of memory was written through a Tensor."""
+"""The clock that numbers the nodes of the graph, and when, by that clock, each piece of memory was written through a Tensor."""
 
 from __future__ import annotations
 
 import itertools
+import threading
 import weakref
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from .backend import Array, owner_of
 
@@ -12,15 +16,15 @@ if TYPE_CHECKING:
     from .graph import Node
 
 tick = itertools.count(1).__next__
+ndarray = np.ndarray
 
 
 class _Write:
     __slots__ = ("time", "recorded", "before", "owner")
 
     def __init__(self, owner: Any):
-        self.time = 0  # when the memory was last written
-        self.recorded = 0  # the time of the node of the last write that the graph knows of
-        self.before = 0  # the same of the write before that one
+        # When the memory was last written; the time of the node of the last write that the graph knows of, and before that.
+        self.time = self.recorded = self.before = 0
         self.owner = owner
 
 
@@ -28,9 +32,11 @@ class Writes:
     """When each piece of memory was last written through a Tensor. Entries die with their memory."""
 
     def __init__(self) -> None:
-        self.latest = 0
-        self.recorded: set[int] = set()  # the memory that the graph itself has written to
+        self.latest = 0  # the last write into any memory
+        self.since = 0  # the last recorded write into memory that is still alive; 0: there is none
         self._by_owner: dict[int, _Write] = {}
+        self._recorded: set[int] = set()
+        self._changing = threading.RLock()
 
     def mark(self, array: Array, node: Node | None = None) -> None:
         """Date a write to the memory of `array`; `node` is how the graph knows of it, if it does."""
@@ -41,28 +47,51 @@ class Writes:
             write = self._by_owner[key] = _Write(weakref.ref(owner, lambda _: self._forget(key)))
         self.latest = write.time = tick()
         if node is not None:
-            self.recorded.add(key)
+            with self._changing:
+                self._recorded.add(key)
+                self.since = write.time
             write.before, write.recorded = write.recorded, node.time
+
+    def mark_all(self, arrays: Iterable[Array]) -> None:
+        """Date one write to the memory of several arrays, which the graph does not know of."""
+        now = tick()
+        for array in arrays:
+            write = self._by_owner.get(id(array))
+            if write is not None:  # it owns its memory, and was written before
+                write.time = now
+            else:
+                self.mark(array)
+        self.latest = max(self.latest, now)
 
     def _forget(self, key: int) -> None:
         self._by_owner.pop(key, None)
-        self.recorded.discard(key)
+        with self._changing:
+            self._recorded.discard(key)
+            if not self._recorded:
+                self.since = 0
 
     def time(self, array: Array) -> int:
-        write = self._by_owner.get(id(owner_of(array)))
+        write = self._of(array)
         return write.time if write else 0
+
+    def _of(self, array: Array) -> _Write | None:
+        return self._by_owner.get(id(array) if array.base is None else id(owner_of(array)))
 
     def wrote_last(self, array: Array, node: Node | None, known: Node | None) -> bool:
         """Whether the op behind `node` made the last recorded write into this memory, and the only one that `known` does not know of."""
-        write = self._by_owner.get(id(owner_of(array)))
+        write = self._of(array)
         if write is None or node is None or write.recorded != node.time:
             return False
         return write.before <= (known.time if known is not None else 0)
 
     def is_stale(self, array: Array, node: Node | None) -> bool:
-        """Whether a write through another Tensor changed this memory behind the back of `node`."""
-        write = self._by_owner.get(id(owner_of(array)))
-        return write is not None and write.recorded > (node.time if node else 0)
+        """Whether a recorded write through another Tensor changed this memory, so that `node` no longer tells how it was made."""
+        if not self.since or node is not None and node.time > self.since:
+            return False
+        if type(array) is ndarray and array.base is None and id(array) not in self._recorded:
+            return False  # what is usual, without a call
+        write = self._of(array) if hasattr(array, "base") else None  # a number is never stale
+        return write is not None and write.recorded > (0 if node is None else node.time)
 
 
 writes = Writes()

@@ -1,52 +1,65 @@
 """The fused operations, and what each computes: its definition, made of ordinary ops.
 
 A definition is the oracle that kernels are tested against, what runs where no kernel fits, and what is differentiated
-for higher derivatives. Arguments have been checked by who calls (minigrad.nn.functional).
+for higher derivatives. The callers in minigrad.nn check the arguments.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from ..engine.draws import hashed
 from ..engine.op import op
-from ..ops.activations import gelu as _gelu
-from ..ops.activations import silu as _silu
+from ..ops.activations import gelu, silu
 from ..ops.along import take_along_axis
 from ..ops.arithmetic import logical_and, where
 from ..ops.elementwise import rsqrt
 from ..ops.joining import split
-from ..ops.neural import _causal_mask, _masked_softmax, log_softmax
-from ..ops.neural import softmax as _softmax
+from ..ops.neural import _causal_mask, log_softmax, softmax
+from ..ops.neural import _masked_softmax as masked_softmax
 from ..ops.products import matmul
 from ..ops.reduction import mean
 from ..ops.shape import expand_dims, reshape, squeeze, swapaxes, transpose
-from .fused import Fused, fuse
+from ..random import hashed
+from .registry import fuse, fused
 
-gelu, silu, softmax, masked_softmax = fuse(_gelu), fuse(_silu), fuse(_softmax), fuse(_masked_softmax)
+__all__ = [
+    "attention", "cross_entropy", "dropout", "embedding", "gelu", "layer_norm", "linear", "linear_gelu", "masked_softmax",
+    "packed_attention", "rms_norm", "silu", "softmax", "swiglu",
+]  # fmt: skip
+
+for _function in (gelu, silu, softmax, masked_softmax):
+    fuse(_function)
 
 
-@Fused
+def _linear_cost(inputs, out, attrs):
+    return 2 * out.size * inputs[0].shape[-1] + out.size * (inputs[2] is not None)
+
+
+@fused(
+    formulas={"x": "g @ weight", "weight": "gᵀ @ x", "bias": "g summed over all rows"},
+    cost=_linear_cost,
+)
 def linear(x, weight, bias):
     """`x @ weight.T + bias`: (…, in), (out, in), (out,) or None -> (…, out)."""
     product = matmul(x, weight.T)
     return product if bias is None else product + bias
 
 
-@Fused
+@fused(cost=lambda inputs, out, attrs: _linear_cost(inputs, out, attrs) + 8 * out.size)
 def linear_gelu(x, weight, bias, *, approximate):
     """`gelu(x @ weight.T + bias)`: (…, in), (out, in), (out,) or None -> (…, out)."""
-    return _gelu(linear.definition(x, weight, bias), approximate=approximate)
+    return gelu(linear.function(x, weight, bias), approximate=approximate)
 
 
-@Fused
+@fused(cost=6)
 def swiglu(x):
     """`silu(gate) * up` of the two halves of the last axis, gate first: (…, 2h) -> (…, h)."""
     gate, up = split(x, indices_or_sections=2, axis=-1)
-    return _silu(gate) * up
+    return silu(gate) * up
 
 
-@Fused
+@fused(cost=8)
 def layer_norm(x, weight, bias, *, eps):
     """`(x - mean) / sqrt(var + eps) * weight + bias` along the last axis: (…, C), (C,) or None, (C,) or None -> (…, C)."""
     centred = x - mean(x, axis=-1, keepdims=True)
@@ -55,14 +68,14 @@ def layer_norm(x, weight, bias, *, eps):
     return normal if bias is None else normal + bias
 
 
-@Fused
+@fused(cost=5)
 def rms_norm(x, weight, *, eps):
     """`x / sqrt(mean(x²) + eps) * weight` along the last axis: (…, C), (C,) or None -> (…, C)."""
     normal = x * rsqrt(mean(x * x, axis=-1, keepdims=True) + eps)
     return normal if weight is None else normal * weight
 
 
-@Fused
+@fused(cost=5)
 def cross_entropy(logits, labels, *, ignore_index, smoothing):
     """`-log(softmax(logits))` at the labels, mixed with its mean over all classes by `smoothing`: (N, V), (N,) -> (N,).
 
@@ -77,7 +90,7 @@ def cross_entropy(logits, labels, *, ignore_index, smoothing):
     return where(valid, losses, 0)
 
 
-@Fused
+@fused(formulas={"weight": "rows of g, added to the rows that were looked up"}, cost=0)
 def embedding(weight, index, *, padding_idx):
     """The rows of `weight` that `index` numbers, (rows, C), (…) -> (…, C); row `padding_idx` gets no gradient."""
     picked = weight[index]
@@ -94,13 +107,18 @@ def _dropout_factors(xp, a, *, p, key, start):
     return xp.where(is_kept, 1 / (1 - p) if p < 1 else 0, 0).astype(a.dtype)
 
 
-@Fused
+@fused
 def dropout(x, *, p, key, start):
-    """`x`, each element 0 with probability `p` and else divided by `1 - p`; key and start say which (engine.draws)."""
+    """`x`, each element 0 with probability `p` and else divided by `1 - p`; key and start say which (minigrad.random)."""
     return x * _dropout_factors(x, p=p, key=key, start=start)
 
 
-@Fused
+def _attention_cost(inputs, out, attrs):
+    query, key, value, _ = inputs
+    return math.prod(query.shape[:-1]) * key.shape[-2] * (2 * query.shape[-1] + 2 * value.shape[-1] + 5)
+
+
+@fused(cost=_attention_cost)
 def attention(query, key, value, mask, *, causal, scale, dropout_p, dropout_key, start):
     """`softmax(scale · query @ keyᵀ) @ value` where `mask` is True: (…, L, E), (…, S, E), (…, S, V), (…, L, S) or None -> (…, L, V).
 
@@ -115,18 +133,23 @@ def attend(scores: Any, value: Any, mask: Any, causal: bool, dropout_p: float, d
     if causal:
         ahead = _causal_mask(scores)
         mask = ahead if mask is None else logical_and(mask, ahead)
-    weights = _softmax(scores) if mask is None else _masked_softmax(scores, mask)
+    weights = softmax(scores) if mask is None else masked_softmax(scores, mask)
     if dropout_p:
         weights = weights * _dropout_factors(weights, p=dropout_p, key=dropout_key, start=start)
     return matmul(weights, value)  # (…, L, S) @ (…, S, V) -> (…, L, V)
 
 
-@Fused
+def _packed_attention_cost(inputs, out, attrs):
+    batch, length, width = inputs[0].shape
+    return batch * length * length * (4 * (width // 3) + 5 * attrs["heads"])
+
+
+@fused(cost=_packed_attention_cost)
 def packed_attention(packed, mask, *, heads, causal, scale, dropout_p, dropout_key, start):
     """Self-attention of queries, keys and values that lie side by side: (B, L, 3·C), mask (B, h, L, L) or None -> (B, L, C)."""
     batch, length, width = packed.shape
     apart = reshape(packed, shape=(batch, length, 3, heads, width // (3 * heads)))
     query, key, value = transpose(apart, axes=(2, 0, 3, 1, 4))  # each (B, h, L, C/h)
     options = {"dropout_p": dropout_p, "dropout_key": dropout_key, "start": start}
-    seen = attention.definition(query, key, value, mask, causal=causal, scale=scale, **options)
+    seen = attention.function(query, key, value, mask, causal=causal, scale=scale, **options)
     return reshape(transpose(seen, axes=(0, 2, 1, 3)), shape=(batch, length, width // 3))  # (B, h, L, C/h) -> (B, L, C)

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ..engine.op import Function
 from ..ops.elementwise import erf
 from . import definitions as d
-from .fused import Fused, Kernel
+from .registry import Kernel
 
 BLOCK = 32_768  # elements that fit into the second-level cache a few times over
 Needs = tuple[bool, ...]
@@ -25,8 +26,8 @@ def are_floating(*arrays: Any, **attributes: Any) -> bool:
     return dtype.char in "fd"
 
 
-def register(fused: Fused, forward: Any, backward: Any, accepts: Any = are_floating) -> None:
-    fused.kernels["numpy"] = Kernel(forward, backward, accepts)
+def register(function: Function, forward: Any, backward: Any, accepts: Any = are_floating) -> None:
+    function.kernels["numpy"] = Kernel(forward, backward, accepts)
 
 
 def rows_of(x: np.ndarray) -> np.ndarray:

@@ -1,8 +1,8 @@
 """Which kernels compute: numba's where numba is installed, NumPy's otherwise, CUDA's for CuPy's arrays.
 
 `MINIGRAD_KERNELS=numpy` or `numba` in the environment decides, and so does `use("numpy")` for a block of code; with
-"definitions" there are no kernels, and ordinary ops compute everything. numba takes a second to load, so nobody waits
-for it before an array is large enough to be worth it.
+"definitions" there are no kernels, and ordinary ops compute everything. numba takes a second to load, so it is loaded
+when the first array is large enough to be worth it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from importlib import import_module
 
 import numpy as np
 
-from ..engine.errors import ArgumentError, MissingExtraError
+from ..errors import ArgumentError, MissingExtraError
 
 NAMES = ("numpy", "numba", "definitions")
 WORTHWHILE = 4096  # elements: below, loading numba would not pay, and NumPy is as quick

@@ -1,7 +1,7 @@
-"""Compiled steps of optimisers: `step(optimizer, p, g, state, group, scale)` changes flat arrays in place.
+"""Compiled steps of optimisers: `STEPS["adam"]["numba"].forward(optimizer, p, g, state, group, scale)` changes arrays in place.
 
-They are looked up by name, and by where the array is; an optimiser without one, or an array that none takes, is changed
-by the optimiser's own rule.
+They are chosen like the kernels of an op. An optimiser without one, or an array that none takes, is changed by the
+optimiser's own rule.
 """
 
 from __future__ import annotations
@@ -10,17 +10,12 @@ from collections.abc import Callable
 from typing import Any
 
 from ..engine.backend import Array
-from .selection import candidates
+from .registry import Kernel, Kernels
 
 StepKernel = Callable[[Any, Array, Array, dict[str, Any], dict[str, Any], float], None]
-STEPS: dict[str, dict[str, StepKernel]] = {}  # by the name of the implementation, then of the rule
+STEPS = {"adam": Kernels(), "rmsprop": Kernels(), "sgd": Kernels()}  # by the name of the rule
 
 
-def step_kernel(rule: str | None, p: Array) -> StepKernel | None:
-    """The fastest step of this name for such an array; None if there is none."""
-    if rule is not None and p.dtype == "float32":
-        for name in candidates(type(p), p.size):
-            kernel = STEPS.get(name, {}).get(rule)
-            if kernel is not None:
-                return kernel
-    return None
+def register_step(rule: str, implementation: str, step: StepKernel) -> None:
+    """Let float32 parameters take the steps of a rule by a kernel."""
+    STEPS[rule][implementation] = Kernel(step, None, lambda p: p.dtype == "float32")

@@ -1,27 +1,42 @@
-"""BLEU: which share of the words, pairs, triples and fours of a translation are in a reference, and whether it is too short.
+"""BLEU and chrF of translations, computed by sacrebleu, which the extra `metrics` installs.
 
     BLEU = 100 · BP · exp(mean over n = 1…4 of log p_n),   BP = min(1, exp(1 - r / h))
+    chrF = 100 · (1 + β²) · P · R / (β² · P + R)
 
-p_n is the share of runs of n words that are in a reference, each counted at most as often as there; h and r are the
-lengths of hypotheses and of references, all summed over the whole corpus before anything is divided.
+p_n is the share of n-grams of words that are in a reference, each counted at most as often as there; h and r are the
+lengths of hypotheses and of references, all summed over the corpus. P and R are precision and recall of n-grams of
+one to six characters.
+
+What is ours, since sacrebleu lacks it: references by hypothesis, as many as each has, where sacrebleu takes columns that it
+does not check; errors that say what was expected; and the signature kept with the score, without which no score can be compared.
 """
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
-from .score import References, Score, checked, chosen, ngrams, signature
-from .tokenizing import TOKENIZERS, words_of
+from ..errors import ArgumentError, MissingExtraError
+from .references import References, checked
 
-__all__ = ["BleuScore", "corpus_bleu", "sentence_bleu"]
+__all__ = ["BleuScore", "Score", "corpus_bleu", "corpus_chrf", "sentence_bleu"]
 
-ORDER = 4
-FLOOR = 0.1  # what "floor" counts instead of no match
-SMOOTHING = {"exp": "exp", "floor": f"floor[{FLOOR:.2f}]", "none": "none"}  # each as a signature names it
+TOKENIZERS = ("13a", "intl", "char", "none")
+SMOOTHING = ("exp", "floor", "none")
+
+
+@dataclass(frozen=True)
+class Score:
+    """A score from 0 to 100, and sacrebleu's signature of how it was computed."""
+
+    name: str
+    score: float
+    signature: str
+
+    def __str__(self) -> str:
+        return f"{self.name}|{self.signature} = {self.score:.2f}"
 
 
 @dataclass(frozen=True)
@@ -51,7 +66,7 @@ def corpus_bleu(
     smooth: str = "exp",
     effective_order: bool = False,
 ) -> BleuScore:
-    """BLEU of a whole corpus, equal to sacreBLEU's; `references[i]` is a text or several texts for `hypotheses[i]`.
+    """BLEU of a whole corpus; `references[i]` is a text or several texts for `hypotheses[i]`.
 
     `tokenize` is "13a", "intl", "char" or "none"; `smooth` says what an order without matches counts: "exp" halves it
     again and again, "floor" counts 0.1, "none" nothing, so that the score is 0. `effective_order` leaves out orders
@@ -62,25 +77,18 @@ def corpus_bleu(
     95.54 nrefs:2|case:mixed|eff:no|tok:13a|smooth:exp
     """
     texts, expected = checked("corpus_bleu", hypotheses, references)
-    chosen("corpus_bleu", "tokenization", tokenize, list(TOKENIZERS))
-    chosen("corpus_bleu", "smoothing", smooth, list(SMOOTHING))
-    matches, totals, lengths = [0] * ORDER, [0] * ORDER, [0, 0]
-    for text, those in zip(texts, expected):
-        words = words_of(text, tokenize, lowercase)
-        judges = [words_of(reference, tokenize, lowercase) for reference in those]
-        lengths[0] += len(words)
-        lengths[1] += min((len(judge) for judge in judges), key=lambda n: (abs(n - len(words)), n))
-        for n in range(ORDER):
-            totals[n] += max(len(words) - n, 0)
-            matches[n] += _matches(words, judges, n + 1)
-    made = signature(
-        expected,
-        case="lc" if lowercase else "mixed",
-        eff="yes" if effective_order else "no",
-        tok=tokenize,
-        smooth=SMOOTHING[smooth],
+    for what, value, known in (("tokenization", tokenize, TOKENIZERS), ("smoothing", smooth, SMOOTHING)):
+        if value not in known:
+            raise ArgumentError(f"corpus_bleu: there is no such {what}", ", ".join(map(repr, known)), repr(value))
+    # `force` silences a warning about text that is tokenized already, as our corpora are.
+    metric = _sacrebleu().BLEU(
+        lowercase=lowercase, force=True, tokenize=tokenize, smooth_method=smooth, effective_order=effective_order
     )
-    return _score(matches, totals, lengths[0], lengths[1], smooth, effective_order, made)
+    found = metric.corpus_score(texts, _columns(expected))
+    return BleuScore(
+        "BLEU", found.score, str(metric.get_signature()), tuple(found.precisions), found.bp, found.sys_len, found.ref_len,
+        tuple(found.counts), tuple(found.totals),
+    )  # fmt: skip
 
 
 def sentence_bleu(hypothesis: str, references: str | Sequence[str], **options: Any) -> BleuScore:
@@ -94,30 +102,44 @@ def sentence_bleu(hypothesis: str, references: str | Sequence[str], **options: A
     return corpus_bleu([hypothesis], [references], **{"effective_order": True, **options})
 
 
-def _matches(words: list[str], judges: list[list[str]], n: int) -> int:
-    """How many runs of n words are in a reference, each at most as often as in the one that has it most often."""
-    most: Counter[Any] = Counter()
-    for judge in judges:
-        most |= ngrams(judge, n)
-    return (ngrams(words, n) & most).total()
+def corpus_chrf(
+    hypotheses: Sequence[str],
+    references: References,
+    *,
+    char_order: int = 6,
+    word_order: int = 0,
+    beta: int = 2,
+    lowercase: bool = False,
+) -> Score:
+    """chrF of a whole corpus, or chrF++ with `word_order=2`; `references[i]` is a text or several for `hypotheses[i]`.
+
+    Of several references the one that fits best is counted.
+
+    >>> score = corpus_chrf(["una casa roja"], ["la casa roja"])
+    >>> print(f"{score.score:.2f}", score.signature.partition("|version")[0])
+    83.59 nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no
+    """
+    if char_order < 1 or word_order < 0 or beta <= 0:
+        got = f"char_order={char_order}, word_order={word_order}, beta={beta}"
+        raise ArgumentError(
+            "corpus_chrf: these orders cannot be used", "char_order 1 or more, word_order 0 or more", got
+        )
+    texts, expected = checked("corpus_chrf", hypotheses, references)
+    metric = _sacrebleu().CHRF(char_order=char_order, word_order=word_order, beta=beta, lowercase=lowercase)
+    found = metric.corpus_score(texts, _columns(expected))
+    return Score(found.name, found.score, str(metric.get_signature()))
 
 
-def _score(
-    matches: list[int], totals: list[int], length: int, wanted: int, smooth: str, effective: bool, made: str
-) -> BleuScore:
-    penalty = 1.0
-    if length < wanted:
-        penalty = math.exp(1 - wanted / length) if length else 0.0
-    orders = [n for n in range(ORDER) if totals[n]]
-    precisions, halved = [0.0] * ORDER, 1
-    for n in orders if any(matches) else ():
-        counted: float = matches[n]
-        if not matches[n] and smooth == "exp":
-            halved *= 2
-            counted = 1 / halved
-        elif not matches[n] and smooth == "floor":
-            counted = FLOOR
-        precisions[n] = 100 * counted / totals[n]
-    used = precisions[: len(orders)] if effective else precisions
-    score = penalty * math.exp(sum(map(math.log, used)) / len(used)) if used and all(used) else 0.0
-    return BleuScore("BLEU", score, made, tuple(precisions), penalty, length, wanted, tuple(matches), tuple(totals))
+def _columns(references: list[list[str]]) -> list[list[str | None]]:
+    """The first references of all, the second of all, …, as sacrebleu takes them; None where there is none."""
+    return [list(column) for column in zip_longest(*references)]
+
+
+def _sacrebleu() -> Any:
+    try:
+        import sacrebleu
+    except ImportError as error:
+        raise MissingExtraError(
+            "BLEU and chrF need sacrebleu, which is not installed", fix="pip install 'minigrad[metrics]'"
+        ) from error
+    return sacrebleu

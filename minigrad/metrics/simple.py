@@ -1,17 +1,17 @@
-"""Two scores that need no settings: how surprised a model is by a token, and which share of answers is exactly right."""
+"""Two scores that need no settings and no library: perplexity and exact match."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
-from .score import References, checked
+from .references import References, checked
 
 __all__ = ["exact_match", "perplexity"]
 
 
 def perplexity(mean_loss: float) -> float:
-    """Among how many equally likely tokens a model hesitates: `exp` of its mean cross-entropy; infinite where that is too large.
+    """`exp` of the mean cross-entropy of a token; infinite where that is too large for a float.
 
     >>> f"{perplexity(math.log(50)):.3f}"
     '50.000'

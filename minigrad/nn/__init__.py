@@ -2,96 +2,51 @@
 
 from typing import TYPE_CHECKING, Any
 
-from ..engine.errors import nearest
+from ..errors import nearest
+from . import (
+    activations,
+    attention,
+    containers,
+    convolutions,
+    layers,
+    mlp,
+    module,
+    normalization,
+    positions,
+    quant,
+    transformer,
+    word_vectors,
+)
 from . import functional as functional
 from . import init as init
-from .activations import (
-    ELU,
-    GELU,
-    SELU,
-    Hardsigmoid,
-    Hardtanh,
-    LeakyReLU,
-    LogSigmoid,
-    LogSoftmax,
-    Mish,
-    ReLU,
-    Sigmoid,
-    SiLU,
-    Softmax,
-    Softplus,
-    Softsign,
-    Tanh,
-)
-from .attention import KVCache, MultiHeadAttention, causal_mask, padding_mask, watch_attention
-from .convolutions import AvgPool2d, Conv1d, Conv2d, MaxPool2d
-from .layers import Dropout, Embedding, Flatten, Identity, Linear
-from .mlp import MLP
-from .module import Module, ModuleList, Parameter, Sequential, StateError
-from .norms import BatchNorm1d, BatchNorm2d, LayerNorm, RMSNorm
-from .positions import LearnedPositions, RotaryPositions, SinusoidalPositions
-from .quant import compare_quantized, quantized
-from .transformer import Decoder, Encoder, StackCache, TransformerBlock
-from .word_vectors import WordVectors, WordVectorsError, read_word_vectors
+from .activations import *  # noqa: F403
+from .attention import *  # noqa: F403
+from .containers import *  # noqa: F403
+from .convolutions import *  # noqa: F403
+from .layers import *  # noqa: F403
+from .mlp import *  # noqa: F403
+from .module import *  # noqa: F403
+from .normalization import *  # noqa: F403
+from .positions import *  # noqa: F403
+from .quant import *  # noqa: F403
+from .transformer import *  # noqa: F403
+from .word_vectors import *  # noqa: F403
 
-__all__ = [
-    "ELU",
-    "GELU",
-    "MLP",
-    "SELU",
-    "AvgPool2d",
-    "BatchNorm1d",
-    "BatchNorm2d",
-    "Conv1d",
-    "Conv2d",
-    "Decoder",
-    "Dropout",
-    "Embedding",
-    "Encoder",
-    "Flatten",
-    "Hardsigmoid",
-    "Hardtanh",
-    "Identity",
-    "KVCache",
-    "LayerNorm",
-    "LeakyReLU",
-    "LearnedPositions",
-    "Linear",
-    "LogSigmoid",
-    "LogSoftmax",
-    "MaxPool2d",
-    "Mish",
-    "Module",
-    "ModuleList",
-    "MultiHeadAttention",
-    "Parameter",
-    "RMSNorm",
-    "ReLU",
-    "RotaryPositions",
-    "Sequential",
-    "SiLU",
-    "Sigmoid",
-    "SinusoidalPositions",
-    "Softmax",
-    "Softplus",
-    "Softsign",
-    "StackCache",
-    "StateError",
-    "Tanh",
-    "TransformerBlock",
-    "WordVectors",
-    "WordVectorsError",
-    "causal_mask",
-    "compare_quantized",
-    "functional",
-    "init",
-    "padding_mask",
-    "quantized",
-    "read_word_vectors",
-    "watch_attention",
-]
+__all__ = ["functional", "init"]
+__all__ += activations.__all__
+__all__ += attention.__all__
+__all__ += containers.__all__
+__all__ += convolutions.__all__
+__all__ += layers.__all__
+__all__ += mlp.__all__
+__all__ += module.__all__
+__all__ += normalization.__all__
+__all__ += positions.__all__
+__all__ += quant.__all__
+__all__ += transformer.__all__
+__all__ += word_vectors.__all__
 
-_ELSEWHERE = {
+_PYTORCH_NAMES = {
     "CrossEntropyLoss": "functional.cross_entropy",
     "NLLLoss": "functional.nll_loss",
     "MSELoss": "functional.mse_loss",
@@ -109,5 +64,5 @@ _ELSEWHERE = {
 if not TYPE_CHECKING:  # a type checker knows what is here
 
     def __getattr__(name: str) -> Any:
-        fix = f"minigrad calls it {_ELSEWHERE[name]}" if name in _ELSEWHERE else nearest(name, __all__)
+        fix = f"minigrad calls it {_PYTORCH_NAMES[name]}" if name in _PYTORCH_NAMES else nearest(name, __all__)
         raise AttributeError(f"module 'minigrad.nn' has no attribute {name!r}: {fix}")

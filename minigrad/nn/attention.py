@@ -1,4 +1,4 @@
-"""Attention with several heads, the masks and the key-value cache that go with it, and a way to watch what it computes.
+"""Multi-head attention, its masks, its key-value cache, and a way to watch what it computes.
 
 Masks have one rule: boolean, True = may attend. B is the batch, h the heads, L the queries, S the keys, C the width.
 """
@@ -12,15 +12,15 @@ from typing import Any
 
 from .. import kernels
 from ..engine.backend import on_device_of
-from ..engine.draws import next_key
-from ..engine.errors import ArgumentError, DtypeError, GradientError, ShapeError
 from ..engine.modes import no_grad
 from ..engine.tensor import Tensor, wrap
+from ..errors import ArgumentError, DtypeError, GradientError, ShapeError
 from ..ops.creation import arange, empty, eye
 from ..ops.joining import _unstack
+from ..random import next_key
 from . import functional as F
 from . import init
-from .declare import as_tensor
+from .declaration import as_tensor
 from .layers import Linear, check_sizes, new_parameter
 from .module import Module
 
@@ -75,7 +75,7 @@ def padding_mask(given: Any, pad: int | None = None, *, size: int | None = None)
 
 
 class KVCache:
-    """The keys and values that one attention has computed, so that a new token costs one row and not the whole past.
+    """A key-value cache: what one attention has computed, so that a new token costs one row and not the whole past.
 
     In self-attention each call adds the rows of its tokens; in cross-attention the first call fills the cache, and
     later ones compute nothing. `keys` and `values` are (B, h, length, C/h), or None while the cache is empty.
@@ -116,7 +116,7 @@ class KVCache:
 
 
 def _with_rows(store: Tensor, new: Tensor, start: int, stop: int) -> Tensor:
-    """The store with new rows written in place; a full one is doubled, so that a row costs the same all along.
+    """The buffer with new rows written in place; a full one is doubled, so that appending a row costs the same on average.
 
     Only the cache knows the memory that is written to, and no graph does, so it is done without asking the engine.
     """
@@ -282,7 +282,7 @@ class MultiHeadAttention(Module):
         return _unstack(apart.transpose(2, 0, 3, 1, 4), axis=0)  # (B, L, n, h, C/h) -> n × (B, h, L, C/h)
 
     def _show(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Any, is_causal: bool) -> None:
-        """Tell the watchers of a call; its weights are what attention makes of values that are an identity matrix."""
+        """Give a call to the watchers. Its weights are the output of attention for an identity matrix as values."""
         with no_grad():
             identity = eye(keys.shape[-2], dtype=keys.dtype, device=keys.device)
             weights = F.scaled_dot_product_attention(queries, keys, identity, mask, is_causal=is_causal)
@@ -361,7 +361,7 @@ def watch_attention(model: Module, stages: bool = False) -> Iterator[dict[str, l
     """Collect the attention weights of a model: {path of each attention: [weights (B, h, L, S) of each call]}.
 
     They are the weights before dropout, as constants. With `stages`, each call is an `AttentionCall`, which has the
-    queries, keys, values and mask as well. While nobody watches, nothing is kept or even made.
+    queries, keys, values and mask as well. Without a watcher nothing is kept or computed.
 
     >>> import minigrad as mg
     >>> attention = mg.nn.MultiHeadAttention(4, heads=2)

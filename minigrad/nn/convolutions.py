@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ..engine.errors import ArgumentError
 from ..engine.tensor import Tensor
+from ..errors import ArgumentError
 from . import functional as F
 from . import init
 from .layers import check_sizes, new_parameter

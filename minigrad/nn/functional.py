@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
-from ..engine.draws import next_key
-from ..engine.errors import (
+from ..engine.tensor import Tensor
+from ..errors import (
     ArgumentError,
     DtypeError,
     IndexingError,
@@ -18,7 +18,6 @@ from ..engine.errors import (
     broadcast_problem,
     describe,
 )
-from ..engine.tensor import Tensor
 from ..functions import (
     elu,
     gelu,
@@ -43,9 +42,10 @@ from ..ops.arithmetic import where
 from ..ops.convolution import convolve, pool_max, pool_mean
 from ..ops.products import matmul
 from ..ops.shape import swapaxes
-from .declare import TensorLike, function
+from ..random import next_key
+from .declaration import TensorLike, function
 from .losses import binary_cross_entropy_with_logits, cross_entropy, huber_loss, kl_div, l1_loss, mse_loss, nll_loss
-from .normalizing import batch_norm, cosine_similarity, layer_norm, rms_norm
+from .norm_functions import batch_norm, cosine_similarity, layer_norm, rms_norm
 
 __all__ = [
     "avg_pool2d",

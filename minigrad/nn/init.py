@@ -1,14 +1,22 @@
-"""Initialisers: they fill a tensor in place, from minigrad's own random source, and return it."""
+"""Initialisers: they fill a tensor in place, from minigrad's own random source, and return it. Inside of `skip()` they do nothing."""
 
 from __future__ import annotations
 
 import math
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
-from ..engine.errors import ArgumentError, DtypeError, ShapeError, nearest
+import numpy as np
+
+from ..engine.backend import CPU
 from ..engine.modes import no_grad
 from ..engine.tensor import Tensor
+from ..engine.writes import writes
+from ..errors import ArgumentError, DtypeError, ShapeError, nearest
 from ..ops.random import rand, randn
+from ..random import source_of
 
 __all__ = [
     "constant_",
@@ -17,6 +25,7 @@ __all__ = [
     "he_uniform_",
     "normal_",
     "ones_",
+    "skip",
     "uniform_",
     "xavier_normal_",
     "xavier_uniform_",
@@ -24,7 +33,35 @@ __all__ = [
 ]
 
 T = TypeVar("T", bound=Tensor)
+_DRAWS = {"random": rand, "standard_normal": randn}  # by the method of a NumPy generator
+_PART = 1 << 15  # so many numbers stay in a core's cache while they are drawn and scaled
 _GAINS = {"linear": 1.0, "sigmoid": 1.0, "tanh": 5 / 3, "relu": math.sqrt(2), "selu": 3 / 4}
+
+
+class _Mode(threading.local):
+    skips = False
+
+
+_mode = _Mode()
+
+
+@contextmanager
+def skip() -> Iterator[None]:
+    """Inside, initialisers of this thread leave their tensors as they are: 0 in a new layer, for which no memory is touched.
+
+    It is for weights that are set later, from a file or by the initialiser of a whole model.
+
+    >>> import minigrad as mg
+    >>> with mg.nn.init.skip():
+    ...     layer = mg.nn.Linear(2, 1)
+    >>> layer.weight.tolist()
+    [[0.0, 0.0]]
+    """
+    before, _mode.skips = _mode.skips, True
+    try:
+        yield
+    finally:
+        _mode.skips = before
 
 
 def _check(name: str, tensor: Tensor, floating: bool = True) -> None:
@@ -36,9 +73,26 @@ def _check(name: str, tensor: Tensor, floating: bool = True) -> None:
 
 def _fill(name: str, tensor: T, values: Tensor | float) -> T:
     _check(name, tensor, floating=False)
-    with no_grad():
-        tensor[...] = values
+    if not _mode.skips:
+        with no_grad():
+            tensor[...] = values
     return tensor
+
+
+def _draw(name: str, tensor: T, draw: str, scale: float, shift: float) -> T:
+    """Random numbers times `scale` plus `shift`, drawn into the tensor's own memory where NumPy can do that."""
+    _check(name, tensor)
+    array = tensor.data
+    if _mode.skips:
+        return tensor
+    if isinstance(array, np.ndarray) and array.dtype.char in "fd" and array.flags.carray:
+        for part in np.split(array.reshape(-1), range(_PART, array.size, _PART)):
+            getattr(source_of(CPU).host, draw)(out=part, dtype=array.dtype)
+            part *= scale
+            part += shift
+        writes.mark(array)
+        return tensor
+    return _fill(name, tensor, _DRAWS[draw](tensor.shape, dtype=tensor.dtype, device=tensor.device) * scale + shift)
 
 
 def constant_(tensor: T, value: float) -> T:
@@ -66,18 +120,14 @@ def uniform_(tensor: T, low: float = 0.0, high: float = 1.0) -> T:
     """
     if not low <= high:
         raise ArgumentError("uniform_: there is no number in this range", "low <= high", f"low={low}, high={high}")
-    _check("uniform_", tensor)
-    drawn = rand(tensor.shape, dtype=tensor.dtype, device=tensor.device)
-    return _fill("uniform_", tensor, drawn * (high - low) + low)
+    return _draw("uniform_", tensor, "random", high - low, low)
 
 
 def normal_(tensor: T, mean: float = 0.0, std: float = 1.0) -> T:
     """Numbers from the normal distribution with this mean and standard deviation."""
     if not std >= 0:
         raise ArgumentError("normal_: a standard deviation is not negative", "0 or more", std)
-    _check("normal_", tensor)
-    drawn = randn(tensor.shape, dtype=tensor.dtype, device=tensor.device)
-    return _fill("normal_", tensor, drawn * std + mean)
+    return _draw("normal_", tensor, "standard_normal", std, mean)
 
 
 def xavier_uniform_(tensor: T, gain: float = 1.0) -> T:

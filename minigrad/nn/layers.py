@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..engine.convert import tensor
-from ..engine.errors import ArgumentError, AxisError, IndexingError, ShapeError, axis_problem
 from ..engine.modes import no_grad
 from ..engine.tensor import Tensor
-from ..ops.creation import empty
+from ..errors import ArgumentError, AxisError, IndexingError, ShapeError, axis_problem
+from ..ops.creation import tensor, zeros
 from . import functional as F
 from . import init
 from .module import Module, Parameter
@@ -25,8 +24,11 @@ def check_sizes(layer: Module, **sizes: Any) -> None:
 
 
 def new_parameter(shape: tuple[int, ...], dtype: Any, device: str | None) -> Parameter:
-    """A parameter whose values are still to be set."""
-    return Parameter(empty(shape, dtype=dtype, device=device))
+    """A parameter of zeros, whose values are still to be set; large ones take no memory until then."""
+    made = object.__new__(Parameter)  # Parameter(…) would copy
+    made.data, made.node = zeros(shape, dtype=dtype, device=device).data, None
+    made.requires_grad_()
+    return made
 
 
 class Linear(Module):
@@ -103,7 +105,8 @@ class Embedding(Module):
                 f"{given.shape} {given.dtype}",
             )
         rows, size = given.shape
-        made = cls(rows, size, padding_idx=padding_idx, dtype=given.dtype, device=given.device)
+        with init.skip():
+            made = cls(rows, size, padding_idx=padding_idx, dtype=given.dtype, device=given.device)
         with no_grad():
             made.weight[...] = given
         made.weight.requires_grad_(not freeze)

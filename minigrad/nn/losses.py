@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from .. import kernels
-from ..engine.errors import ArgumentError, DtypeError, IndexingError, ShapeError, describe, nearest
 from ..engine.tensor import Tensor
+from ..errors import ArgumentError, DtypeError, IndexingError, ShapeError, describe, nearest
 from ..ops.activations import softplus
 from ..ops.along import take_along_axis
 from ..ops.arithmetic import abs_, clip, where
@@ -17,7 +17,7 @@ from ..ops.neural import _logistic_loss, log_softmax
 from ..ops.reduction import mean
 from ..ops.reduction import sum as sum_
 from ..ops.shape import expand_dims, moveaxis, reshape, squeeze
-from .declare import TensorLike, function
+from .declaration import TensorLike, function
 
 REDUCTIONS = ("mean", "sum", "none")
 

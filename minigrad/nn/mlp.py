@@ -1,4 +1,4 @@
-"""The two layers between attentions, plain or gated."""
+"""The feed-forward network of a transformer block, plain or gated."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import kernels
-from ..engine.errors import ArgumentError, nearest
 from ..engine.tensor import Tensor
+from ..errors import ArgumentError, nearest
 from ..ops import FUNCTIONS
 from . import functional as F
 from .layers import Dropout, Linear

@@ -1,20 +1,22 @@
-"""Modules: parts of a model that own parameters, know their parts, and can be saved, frozen, moved and looked at."""
+"""Module, the base of models and layers: it owns parameters and submodules, and can be saved, frozen, moved and printed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ..engine.backend import on_device_of
-from ..engine.errors import ArgumentError, CallError, MinigradError
 from ..engine.graph import leaf
-from ..engine.modes import Call, Mode, local
-from ..engine.tensor import HookHandle, Tensor, wrap
+from ..engine.modes import Mode, local
+from ..engine.tensor import Tensor, wrap
 from ..engine.writes import writes
-from .state import IncompatibleKeys, StateError, fitted, moved
+from ..errors import ArgumentError, CallError, MinigradError
+from ..hooks import HookHandle
+from .state_dict import IncompatibleKeys, StateError, fitted, moved
+from .summary import summary
 
-__all__ = ["Module", "ModuleList", "Parameter", "Sequential", "StateError"]
+__all__ = ["Module", "Parameter", "StateError"]
 
 
 class Parameter(Tensor):
@@ -62,9 +64,11 @@ class Module:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         outer = local.mode
         scope = f"{outer.scope}.{self._name}" if outer.scope else self._name
-        calls = (*outer.calls, Call(self._name, type(self).__name__)) if outer.debug else ()
-        local.mode = Mode(outer.record, outer.debug, scope, calls)
         try:
+            local.mode = Mode(outer.record, outer.tracers, scope)
+            if outer.tracers:
+                for tracer in outer.tracers:
+                    tracer.entered(self._name, type(self).__name__)
             if self._pre_hooks or self._hooks:  # not has_hooks(): the smallest layers would feel the call
                 return self._forward_with_hooks(args, kwargs)
             return self.forward(*args, **kwargs)
@@ -73,6 +77,9 @@ class Module:
             raise
         finally:
             local.mode = outer
+            if outer.tracers:
+                for tracer in outer.tracers:
+                    tracer.left()
 
     def has_hooks(self) -> bool:
         """Whether somebody listens to, or changes, what goes in or comes out."""
@@ -248,7 +255,7 @@ class Module:
             if data is not tensor.data:
                 old, tensor.data = tensor.node, data
                 if old is not None:
-                    tensor.node = leaf(tensor.shape, tensor.dtype)
+                    tensor.node = leaf(tensor.data)
                     tensor.node.grad, tensor.node.hooks = grad, old.hooks
         return self
 
@@ -271,8 +278,6 @@ class Module:
 
     def summary(self, *inputs: Any) -> str:
         """A table of all modules with their parameter counts and, given example inputs, the shapes of their outputs."""
-        from .summary import summary
-
         return summary(self, *inputs)
 
     if not TYPE_CHECKING:  # a type checker should know what is not there
@@ -327,75 +332,3 @@ def _is_buffer(module: Module, name: str, value: Any) -> bool:
 
 def _is_state(module: Module, name: str, value: Any) -> bool:
     return isinstance(value, Parameter) or bool(module._buffers.get(name))
-
-
-class _Indexed(Module):
-    """Modules under the names "0", "1", …"""
-
-    def _place(self, index: int, module: Module) -> None:
-        if not isinstance(module, Module):
-            what = getattr(module, "__name__", type(module).__name__)
-            raise ArgumentError(f"{type(self).__name__}: only modules can be in it", "a Module", what)
-        setattr(self, str(index), module)
-        self._rename(self._name)
-
-    def append(self, module: Module) -> Any:
-        """Add a module at the end; returns the whole."""
-        self._place(len(self), module)
-        return self
-
-    def extend(self, modules: Iterable[Module]) -> Any:
-        """Add several modules at the end; returns the whole."""
-        for module in modules:
-            self.append(module)
-        return self
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self.named_children())
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(list(self.children()))
-
-    def __getitem__(self, index: int | slice) -> Any:
-        return list(self.children())[index]
-
-    def __setitem__(self, index: int, module: Module) -> None:
-        self._place(range(len(self))[index], module)
-
-
-class ModuleList(_Indexed):
-    """Modules in a list that knows its parts: `for block in self.blocks: x = block(x)`."""
-
-    def __init__(self, modules: Iterable[Module] = ()):
-        self.extend(modules)
-
-    def _rename(self, name: str) -> None:
-        super()._rename(name)
-        for index, child in self.named_children():
-            child._rename(f"{name}.{index}")  # a list is not called, so its name goes into the scope with its parts
-
-
-class Sequential(_Indexed):
-    """Modules applied one after the other; a slice of them is a Sequential of the same modules.
-
-    >>> import minigrad as mg
-    >>> model = mg.nn.Sequential(mg.nn.Linear(2, 8), mg.nn.Tanh(), mg.nn.Linear(8, 1))
-    >>> model(mg.ones(4, 2)).shape
-    (4, 1)
-    """
-
-    def __init__(self, *modules: Module):
-        self.extend(modules)
-
-    def forward(self, x: Any) -> Any:
-        for module in [value for value in vars(self).values() if isinstance(value, Module)]:
-            x = module(x)
-        return x
-
-    def __getitem__(self, index: int | slice) -> Any:
-        chosen = super().__getitem__(index)
-        if not isinstance(index, slice):
-            return chosen
-        part = Sequential()
-        vars(part).update({str(i): module for i, module in enumerate(chosen)})  # they keep their names in the whole
-        return part

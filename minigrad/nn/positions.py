@@ -1,4 +1,4 @@
-"""Where a token stands: sinusoidal and learned positions are added to its vector, rotary ones turn queries and keys."""
+"""Position encodings: sinusoidal and learned ones are added to the embeddings, rotary ones (RoPE) turn queries and keys."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.convert import tensor
-from ..engine.errors import ArgumentError, IndexingError, ShapeError
 from ..engine.tensor import Tensor
+from ..errors import ArgumentError, IndexingError, ShapeError
 from ..ops import FUNCTIONS
+from ..ops.creation import tensor
 from . import init
-from .declare import as_tensor
+from .declaration import as_tensor
 from .layers import check_sizes, new_parameter
 from .module import Module
 
@@ -121,7 +121,7 @@ class LearnedPositions(Module):
 
 
 class RotaryPositions(_Angles):
-    """Turns each pair of columns (2i, 2i + 1) of queries and keys by the angle `position / base^(2i / dim)`.
+    """Rotary position embeddings: turns each pair of columns (2i, 2i + 1) of queries and keys by the angle `position / base^(2i / dim)`.
 
     The product of a turned query and a turned key depends only on how far apart they stand. Shapes: (…, T, dim) -> the same.
     """

@@ -1,4 +1,4 @@
-"""Smaller models after training: the weights of Linear layers as whole numbers of 8 or 4 bits, with a scale for each output."""
+"""Quantization after training: the weights of Linear layers as integers of 8 or 4 bits, with a scale for each output."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from ..engine.backend import to_numpy
-from ..engine.convert import tensor
-from ..engine.errors import ArgumentError, is_whole
 from ..engine.modes import no_grad
 from ..engine.tensor import Tensor
+from ..errors import ArgumentError, is_whole
 from ..functions import stack
+from ..ops.creation import tensor
 from . import functional as F
 from .layers import Linear
 from .module import Module
@@ -123,7 +123,7 @@ def compare_quantized(
 
     `evaluate` returns one number, or named numbers; both models are in evaluation mode for it, and nothing is recorded.
     """
-    before, after = _judged(model, evaluate), _judged(small, evaluate)
+    before, after = _scores(model, evaluate), _scores(small, evaluate)
     if before.keys() != after.keys():
         raise ArgumentError(
             "compare_quantized: evaluate names different numbers for the two models", list(before), list(after)
@@ -139,7 +139,7 @@ def compare_quantized(
     return rows
 
 
-def _judged(model: Module, evaluate: Callable[[Any], Any]) -> dict[str, float]:
+def _scores(model: Module, evaluate: Callable[[Any], Any]) -> dict[str, float]:
     modes = {module: module.training for module in model.modules()}
     model.eval()
     try:

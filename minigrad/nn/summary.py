@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..engine.modes import no_grad
 from ..engine.tensor import Tensor
-from .module import Module
+
+if TYPE_CHECKING:
+    from .module import Module
 
 __all__ = ["summary"]
 

@@ -10,13 +10,14 @@ import inspect
 from functools import partial
 from typing import Any
 
-from ..engine.errors import ArgumentError, CallError, nearest
 from ..engine.tensor import Tensor
+from ..errors import ArgumentError, CallError, nearest
 from .attention import KVCache, MultiHeadAttention
+from .containers import ModuleList
 from .layers import Dropout, check_sizes
 from .mlp import MLP
-from .module import Module, ModuleList
-from .norms import LayerNorm, RMSNorm
+from .module import Module
+from .normalization import LayerNorm, RMSNorm
 
 __all__ = ["Decoder", "Encoder", "StackCache", "TransformerBlock"]
 

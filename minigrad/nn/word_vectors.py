@@ -10,9 +10,9 @@ from typing import BinaryIO
 
 import numpy as np
 
-from ..engine.convert import tensor
-from ..engine.errors import ArgumentError, MinigradError
 from ..engine.tensor import Tensor
+from ..errors import ArgumentError, MinigradError
+from ..ops.creation import tensor
 from ..ops.random import randn
 
 __all__ = ["WordVectors", "WordVectorsError", "read_word_vectors"]

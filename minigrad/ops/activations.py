@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from ..engine.errors import ArgumentError
-from ..engine.op import composite
+from ..errors import ArgumentError
 from .arithmetic import abs_, where
+from .composite import composite
 from .elementwise import elementwise, erf, exp, floating, sigmoid, tanh
 
 
@@ -19,7 +19,7 @@ def relu(xp, a):
 relu.vjp(a=lambda g, out: where(out <= 0, 0, g))
 
 
-@elementwise
+@elementwise(method=False)
 def leaky_relu(xp, a, *, negative_slope=0.01):
     """`a` if positive, else `negative_slope * a`."""
     return xp.where(a > 0, a, negative_slope * a)
@@ -28,7 +28,7 @@ def leaky_relu(xp, a, *, negative_slope=0.01):
 leaky_relu.vjp(a=lambda g, a, negative_slope: where(a > 0, g, negative_slope * g))
 
 
-@elementwise
+@elementwise(method=False)
 def elu(xp, a, *, alpha=1.0):
     """`a` if positive, else `alpha * (exp(a) - 1)`."""
     return xp.where(a > 0, a, alpha * xp.expm1(xp.minimum(a, 0)))
@@ -37,13 +37,13 @@ def elu(xp, a, *, alpha=1.0):
 elu.vjp(a=lambda g, a, alpha: g * where(a > 0, 1, alpha * exp(-relu(-a))))
 
 
-@composite
+@composite(method=False)
 def selu(a):
     """ELU with the two constants that keep mean 0 and variance 1 from layer to layer."""
     return 1.0507009873554805 * elu(a, alpha=1.6732632423543772)
 
 
-@composite
+@composite(method=False, cost=8)
 def gelu(a, *, approximate="none"):
     """`a Φ(a)` with the normal distribution Φ, exactly ("none", by erf) or by the "tanh" formula of GPT-2."""
     if approximate == "none":
@@ -53,7 +53,7 @@ def gelu(a, *, approximate="none"):
     raise ArgumentError("gelu: unknown approximation", "'none' or 'tanh'", repr(approximate))
 
 
-@elementwise
+@elementwise(method=False, cost=5)
 def silu(xp, a):
     """`a * sigmoid(a)`, also called swish."""
     a = floating(a)
@@ -68,7 +68,7 @@ def _silu_rule(g, a):
 silu.vjp(a=_silu_rule)
 
 
-@elementwise
+@elementwise(method=False)
 def softplus(xp, a):
     """`log(1 + exp(a))` without overflow."""
     a = floating(a)
@@ -78,13 +78,13 @@ def softplus(xp, a):
 softplus.vjp(a=lambda g, a: g * sigmoid(a))
 
 
-@composite
+@composite(method=False)
 def mish(a):
     """`a * tanh(softplus(a))`."""
     return a * tanh(softplus(a))
 
 
-@elementwise
+@elementwise(method=False)
 def hardtanh(xp, a, *, min_val=-1.0, max_val=1.0):
     """`a` held between `min_val` and `max_val`; the gradient on the borders is 0."""
     return xp.clip(a, min_val, max_val)
@@ -93,19 +93,19 @@ def hardtanh(xp, a, *, min_val=-1.0, max_val=1.0):
 hardtanh.vjp(a=lambda g, a, min_val, max_val: where((a > min_val) & (a < max_val), g, 0))
 
 
-@composite
+@composite(method=False)
 def hardsigmoid(a):
     """A sigmoid made of three straight lines: `a / 6 + 1/2` held between 0 and 1."""
     return hardtanh(a, min_val=-3.0, max_val=3.0) / 6 + 0.5
 
 
-@composite
+@composite(method=False)
 def logsigmoid(a):
     """`log(sigmoid(a))` without overflow."""
     return -softplus(-floating(a))
 
 
-@composite
+@composite(method=False)
 def softsign(a):
     """`a / (1 + |a|)`."""
     a = floating(a)

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.errors import DtypeError, IndexingError, ShapeError, axis_problem, broadcast_problem
-from ..engine.op import composite, op
+from ..engine.op import op
+from ..errors import DtypeError, IndexingError, ShapeError, axis_problem, broadcast_problem
 from .arithmetic import where
+from .composite import composite
 from .indexing import add_at, check_range, clean_index, last_wins, write
 
 
@@ -25,7 +26,7 @@ def _raw(indices: Any) -> Any:
     return clean_index(indices) if not isinstance(indices, int) else np.asarray(indices)
 
 
-@op
+@op(cost=0)
 def _take_along(xp, a, *, indices, axis):
     """The elements that `indices` name along one axis."""
     return a[_along(xp, a.shape, xp.asarray(indices), axis)]
@@ -59,7 +60,7 @@ def _lasting_along(xp, a, *, indices, axis):
     return last_wins(xp, a.shape, _along(xp, a.shape, xp.asarray(indices), axis))
 
 
-@op
+@op(cost=0)
 def _put_along(xp, a, values, *, indices, axis):
     """A copy of `a` with `values` where `indices` name along one axis."""
     out = a.copy()
@@ -136,7 +137,7 @@ def scatter_add(a, *, indices, values, axis):
     return _add_along(a, values, indices=indices, axis=axis)
 
 
-@composite
+@composite(method=False)
 def one_hot(indices, *, num_classes=-1, dtype=None):
     """A 1 at each index on a new last axis, 0 elsewhere; as many classes as the largest index needs, unless given."""
     raw = _raw(indices)

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.errors import ArgumentError, describe
 from ..engine.op import Op
+from ..errors import ArgumentError, describe
 from .creation import astype
 from .elementwise import elementwise, log, sigmoid
 
@@ -18,7 +18,7 @@ def _not_for_booleans(*operands: Any, instead: str) -> tuple[str, str] | None:
     return None
 
 
-@elementwise
+@elementwise(symbol="+")
 def add(xp, a, b):
     """`a + b`, as NumPy's."""
     return a + b
@@ -27,7 +27,7 @@ def add(xp, a, b):
 add.vjp(a=lambda g: g, b=lambda g: g)
 
 
-@elementwise
+@elementwise(symbol="−")
 def subtract(xp, a, b):
     """`a - b`, as NumPy's."""
     return a - b
@@ -37,7 +37,7 @@ subtract.explain = lambda a, b: _not_for_booleans(a, b, instead="use ^ or logica
 subtract.vjp(a=lambda g: g, b=lambda g: -g)
 
 
-@elementwise
+@elementwise(symbol="×")
 def multiply(xp, a, b):
     """`a * b`, as NumPy's."""
     return a * b
@@ -46,7 +46,7 @@ def multiply(xp, a, b):
 multiply.vjp(a=lambda g, b: g * b, b=lambda g, a: g * a)
 
 
-@elementwise
+@elementwise(symbol="/")
 def divide(xp, a, b):
     """`a / b`, as NumPy's true division."""
     return a / b
@@ -70,7 +70,7 @@ def remainder(xp, a, b):
 remainder.vjp(a=lambda g: g, b=lambda g, a, b: -g * floor_divide(a, b))
 
 
-@elementwise
+@elementwise(symbol="**")
 def power(xp, a, b):
     """`a ** b`, as NumPy's."""
     return a**b
@@ -79,7 +79,7 @@ def power(xp, a, b):
 def _power_wrt_base(g, a, b):
     if isinstance(b, (int, float)):
         return where(False, g, 0) if b == 0 else g if b == 1 else g * (b * a) if b == 2 else g * (b * a ** (b - 1))
-    # Elsewhere b = 0 must stay in the formula, since its own derivative there is not 0.
+    # Otherwise b = 0 must stay in the formula, since its own derivative there is not 0.
     flat = ((a == 0) | (a != a)) & (b == 0)
     return where(flat, 0, g * b * a ** where(flat, 1, b - 1.0))  # 1.0: whole numbers of few bits would wrap
 
@@ -220,7 +220,7 @@ clip.vjp(
 )
 
 
-@elementwise
+@elementwise(method=False, cost=0)
 def where(xp, condition, a, b):
     """`a` where the condition holds, else `b`, as NumPy's."""
     return xp.where(xp.asarray(condition), a, b)
@@ -229,7 +229,7 @@ def where(xp, condition, a, b):
 where.vjp(a=lambda g, condition: where(condition, g, 0), b=lambda g, condition: where(condition, 0, g))
 
 
-def _test(name: str, doc: str) -> Op:
+def _test(name: str, doc: str, symbol: str | None = None) -> Op:
     """An op that answers yes or no, and so has no gradient: NumPy's function of that name."""
 
     def two(xp: Any, a: Any, b: Any) -> Any:
@@ -240,15 +240,16 @@ def _test(name: str, doc: str) -> Op:
 
     function = one if name.startswith("is") or name == "logical_not" else two
     function.__name__, function.__doc__ = name, doc
-    return elementwise(function, expects="whole numbers or booleans" if name.startswith("bitwise") else None)
+    expects = "whole numbers or booleans" if name.startswith("bitwise") else None
+    return elementwise(function, expects=expects, symbol=symbol)
 
 
-equal = _test("equal", "`a == b`, as NumPy's.")
-not_equal = _test("not_equal", "`a != b`, as NumPy's.")
-less = _test("less", "`a < b`, as NumPy's.")
-less_equal = _test("less_equal", "`a <= b`, as NumPy's.")
-greater = _test("greater", "`a > b`, as NumPy's.")
-greater_equal = _test("greater_equal", "`a >= b`, as NumPy's.")
+equal = _test("equal", "`a == b`, as NumPy's.", symbol="=")
+not_equal = _test("not_equal", "`a != b`, as NumPy's.", symbol="≠")
+less = _test("less", "`a < b`, as NumPy's.", symbol="<")
+less_equal = _test("less_equal", "`a <= b`, as NumPy's.", symbol="≤")
+greater = _test("greater", "`a > b`, as NumPy's.", symbol=">")
+greater_equal = _test("greater_equal", "`a >= b`, as NumPy's.", symbol="≥")
 logical_and = _test("logical_and", "Whether both are true, as NumPy's.")
 logical_or = _test("logical_or", "Whether one or both are true, as NumPy's.")
 logical_xor = _test("logical_xor", "Whether exactly one is true, as NumPy's.")

@@ -1,4 +1,4 @@
-"""Ops become operators and methods of Tensor, public functions, and the targets of NumPy's protocols."""
+"""Ops become operators and methods of Tensor, and public functions."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from ..engine.backend import is_array
-from ..engine.convert import tensor
-from ..engine.errors import is_whole
-from ..engine.op import COMPOSITES, OPS, Composite, Op
-from ..engine.protocols import NUMPY
+from ..engine.op import OPS, Op
 from ..engine.tensor import Tensor
+from ..errors import is_whole
+from ..signature import Signature
 from . import creation
 from .arithmetic import where
+from .composite import COMPOSITES, Composite
+from .creation import tensor
 from .indexing import clean_index, getitem
 from .inplace import assign, in_place
 from .shape import reshape, swapaxes, transpose
@@ -28,25 +29,19 @@ COMPARISONS = {
     "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal", "ne": "not_equal",
 }  # fmt: skip
 UNARY = {"neg": "negative", "pos": "positive", "abs": "abs", "invert": "bitwise_invert"}
-NUMPY_ALIASES = {  # NumPy has two functions for one of ours
-    np.amax: "max",
-    np.amin: "min",
-    np.around: "round",
-    np.rint: "round",
-    np.invert: "bitwise_invert",
-    np.linalg.matmul: "matmul",
-    np.linalg.tensordot: "tensordot",
-    np.linalg.vecdot: "vecdot",
-    np.linalg.outer: "outer",
-}
-NOT_NUMPY = {"put_along_axis", "svd"}  # of the same name, but NumPy's writes in place, or gives another form
-IN_LINALG = {"inv", "solve", "det", "slogdet", "cholesky", "qr", "norm"}
-INTERNAL = {"getitem", "setitem", "place", "to_device"}  # reached through x[...], x.to(...)
-NOT_METHODS = {  # their natural first argument is not one tensor, or they live elsewhere, or their method is written by hand
-    "concatenate", "stack", "meshgrid", "einsum", "tensordot",
-    "elu", "selu", "gelu", "silu", "mish", "leaky_relu", "hardtanh", "hardsigmoid", "softplus", "softsign", "logsigmoid", "one_hot",
-    "reshape", "transpose", "where",
-}  # fmt: skip
+
+
+def shown(signature: Signature) -> inspect.Signature:
+    """As a user calls it: attributes also by position, whatever is required first."""
+    kind: Any = inspect.Parameter
+    by_place = kind.POSITIONAL_OR_KEYWORD
+    inputs = [kind(n, by_place, default=signature.optional.get(n, kind.empty)) for n in signature.inputs]
+    if signature.spread:
+        inputs[-1] = inputs[-1].replace(kind=kind.VAR_POSITIONAL)
+    attributes = [
+        kind(n, kind.KEYWORD_ONLY if signature.spread else by_place, default=d) for n, d in signature.defaults.items()
+    ]
+    return inspect.Signature(sorted(inputs + attributes, key=lambda p: (p.kind, p.default is not p.empty)))
 
 
 def public(function: Op | Composite) -> Callable[..., Any]:
@@ -71,7 +66,7 @@ def public(function: Op | Composite) -> Callable[..., Any]:
     call.__name__ = call.__qualname__ = function.name
     call.__doc__ = function.__doc__
     call.__module__ = "minigrad"
-    call.__signature__ = function.signature.shown  # type: ignore[attr-defined]
+    call.__signature__ = shown(function.signature)  # type: ignore[attr-defined]
     return call
 
 
@@ -98,12 +93,12 @@ def _method(op: Op | Composite) -> Callable[..., Any]:
         short = op.unary if complete else op
 
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
-        return op(self, *args, **kwargs) if args or kwargs or op.fused else short(self)
+        return op(self, *args, **kwargs) if args or kwargs or op.kernels is not None else short(self)
 
     method.__name__ = op.name
     method.__qualname__ = f"Tensor.{op.name}"
     method.__doc__ = op.__doc__
-    method.__signature__ = op.signature.shown  # type: ignore[attr-defined]
+    method.__signature__ = shown(op.signature)  # type: ignore[attr-defined]
     return method
 
 
@@ -139,7 +134,7 @@ def _exchanged_axes(self: Tensor) -> Tensor:
 
 
 def attach() -> dict[str, Callable[..., Any]]:
-    """Fill Tensor and the table behind NumPy's protocols; return the public functions by name."""
+    """Fill Tensor; return the public functions by name."""
     for name, op in ((name, OPS[ours]) for name, ours in OPERATORS.items()):
         setattr(Tensor, f"__{name}__", op.binary)
         setattr(Tensor, f"__r{name}__", _reflected(op))
@@ -151,36 +146,12 @@ def attach() -> dict[str, Callable[..., Any]]:
     Tensor.__getitem__ = lambda self, index: getitem(self, index=clean_index(index))  # type: ignore[method-assign]
     Tensor.__setitem__ = assign  # type: ignore[assignment, method-assign]
     everything: dict[str, Op | Composite] = {**OPS, **COMPOSITES}
-    named = {name: f for name, f in everything.items() if not name.startswith("_") and name not in INTERNAL}
+    named = {name: f for name, f in everything.items() if f.public and not name.startswith("_")}
     for name, function in named.items():
-        if name not in NOT_METHODS:
+        if function.method:
             setattr(Tensor, name, _method(function))
-    for method in (_reshape, _transpose, _where, creation.to):
+    for method in (_reshape, _transpose, _where, creation.to, creation.cpu, creation.cuda):
         setattr(Tensor, method.__name__.lstrip("_"), method)
     for name, getter in (("T", _reversed_axes), ("mT", _exchanged_axes)):
         setattr(Tensor, name, property(getter))
-    functions = {name: public(f) for name, f in named.items()}
-    NUMPY.update(_counterparts(functions))
-    return functions
-
-
-def _counterparts(functions: dict[str, Callable[..., Any]]) -> dict[Callable[..., Any], Callable[..., Any]]:
-    """NumPy's functions and what they call when given a Tensor."""
-    table: dict[Any, Any] = {
-        getattr(np, name): f for name, f in functions.items() if hasattr(np, name) and name not in NOT_NUMPY
-    }
-    table.update({getattr(np.linalg, name): functions[name] for name in IN_LINALG})
-    table.update({theirs: functions[ours] for theirs, ours in NUMPY_ALIASES.items()})
-    table.update(
-        {
-            np.transpose: functions["transpose"],
-            np.matrix_transpose: lambda x: x.mT,
-            np.linalg.matrix_transpose: lambda x: x.mT,
-        }
-    )
-    table.update({np.shape: lambda x: x.shape, np.ndim: lambda x: x.ndim, np.size: lambda x: x.size})
-    table.update(
-        {np.zeros_like: creation.zeros_like, np.ones_like: creation.ones_like, np.full_like: creation.full_like}
-    )
-    table[np.linalg.svd] = lambda x, full_matrices=True: functions["svd"](x, full_matrices=full_matrices)
-    return table
+    return {name: public(f) for name, f in named.items()}

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.errors import ArgumentError, ShapeError, is_whole, nearest
 from ..engine.op import op
+from ..errors import ArgumentError, ShapeError, is_whole, nearest
 from .arithmetic import where
 from .products import matmul
 from .reduction import sum as sum_
@@ -34,7 +34,7 @@ def _out_sizes(sizes: Sizes, kernel: Sizes, stride: Sizes, dilation: Sizes) -> S
     return tuple([(n - d * (k - 1) - 1) // s + 1 for n, k, s, d in zip(sizes, kernel, stride, dilation)])
 
 
-@op
+@op(cost=0)
 def _unfold(xp, a, *, kernel, stride, dilation):
     """The windows that slide over the last axes: (A, …, *sizes) -> (A, *kernel, …, *out)."""
     split = a.ndim - len(kernel)
@@ -72,7 +72,7 @@ _fold.vjp(
 def _first_largest(xp, a, *, inside=None):
     """True at the first largest element of each window, False elsewhere: (A, k, …, *out) -> booleans of that shape.
 
-    `inside` (k, *out) tells which elements are not padding; None if all are not. A NaN counts as largest.
+    `inside` (k, *out) is True where an element is not padding; None if none is padding. A NaN counts as largest.
     """
     best = a[:, 0]
     winner = xp.zeros(best.shape, int)

@@ -4,11 +4,143 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..engine.backend import DTYPES, as_dtype, backend_named, device_of
-from ..engine.convert import get_default_dtype, tensor
-from ..engine.errors import ArgumentError, describe, is_whole
+import numpy as np
+
+from ..engine.backend import DTYPES, Array, backend_named, device_of, is_array, to_numpy
+from ..engine.methods import Methods
 from ..engine.op import op
 from ..engine.tensor import Tensor, wrap
+from ..errors import ArgumentError, DtypeError, GradientError, ShapeError, describe, is_whole, nearest
+
+
+def as_dtype(dtype: Any) -> np.dtype:
+    """A NumPy dtype from `np.float32`, `"float32"`, `float` …; an unknown one gets the nearest names."""
+    try:
+        result = np.dtype(dtype)
+    except TypeError:
+        raise DtypeError(f"unknown dtype {dtype!r}", fix=nearest(str(dtype), DTYPES)) from None
+    if result.name not in DTYPES:
+        raise DtypeError(
+            f"dtype {result.name!r} cannot be stored in a Tensor",
+            "numbers or booleans",
+            repr(dtype),
+            nearest(result.name, DTYPES),
+        )
+    return result
+
+
+_default_dtype = np.dtype(np.float32)
+
+
+def set_default_dtype(dtype: Any) -> None:
+    """The floating dtype given to Python numbers and to `zeros`, `randn` …; float32 unless set."""
+    global _default_dtype
+    chosen = as_dtype(dtype)
+    if chosen.kind != "f":
+        raise DtypeError("the default dtype must be floating", "float16, float32 or float64", chosen.name)
+    _default_dtype = chosen
+
+
+def get_default_dtype() -> np.dtype:
+    """The floating dtype that Python numbers become."""
+    return _default_dtype
+
+
+def new_array(data: Any, dtype: Any = None, device: str | None = None) -> Array:
+    """A copy of `data` (a number, nested lists, an array, a Tensor) as an array on a device."""
+    source = data.data if isinstance(data, Tensor) else data
+    if not is_array(source):
+        source = _from_python(source, dtype)
+    wanted = source.dtype if dtype is None else as_dtype(dtype)
+    as_dtype(source.dtype)  # refuses strings and objects, also where they could be converted
+    device = device_of(source) if device is None else device
+    backend = backend_named(device)
+    if device_of(source) != device:
+        source = backend.place(source, device)
+    with backend.on(device):
+        return backend.xp.array(source, dtype=wanted, copy=True, order="C")
+
+
+def _from_python(data: Any, dtype: Any) -> np.ndarray:
+    """Numbers and nested sequences (Tensors among them) as an array, floats in the default dtype."""
+    data, typed = _without_tensors(data)
+    wanted = None if dtype is None or typed else as_dtype(dtype)
+    try:
+        array = np.asarray(data)
+        if wanted is not None and array.dtype != wanted and array.dtype.kind in "biufcO":
+            # From the numbers themselves, so that those that do not fit are refused.
+            array = np.array(data, dtype=wanted)
+    except (ValueError, TypeError, OverflowError) as error:
+        if "inhomogeneous" in str(error):
+            raise ShapeError(
+                "tensor: the nested lists have different lengths",
+                "a rectangular nest of numbers",
+                type(data).__name__,
+                "pad the short rows",
+            ) from None
+        raise DtypeError(
+            f"tensor: a value does not fit into {wanted}",
+            f"values of dtype {wanted}",
+            " ".join(str(error).split()),
+            "choose another dtype",
+        ) from None
+    if array.dtype.kind not in "biufc":
+        raise DtypeError(
+            "tensor: this is not made of numbers that a Tensor can hold",
+            "numbers, booleans, or nested lists of them",
+            f"{type(data).__name__} of {array.dtype}",
+        )
+    if array.dtype == np.float64 and not typed and dtype is None or array.size == 0 and not typed:
+        array = array.astype(get_default_dtype())
+    return array
+
+
+def _without_tensors(data: Any) -> tuple[Any, bool]:
+    """Nested lists with arrays in place of Tensors, and whether the values bring their own dtype."""
+    if isinstance(data, Tensor):
+        return to_numpy(constant(data, "tensor: a list of tensors, which mg.stack would join")), True
+    if isinstance(data, (list, tuple)):
+        pairs = [
+            _without_tensors(item) if isinstance(item, (list, tuple, Tensor, np.ndarray)) else (item, False)
+            for item in data
+        ]
+        return [item for item, _ in pairs], any(typed for _, typed in pairs)
+    return data, isinstance(data, (np.generic, np.ndarray))
+
+
+def constant(t: Any, where: str) -> Array:
+    """The array of a Tensor that needs no gradient; for one that does, this would cut the graph."""
+    if t.node is not None:
+        raise GradientError(
+            f"{where}: this would silently cut the graph of a tensor that requires a gradient",
+            fix="say so with x.detach(), or x.numpy()",
+        )
+    return t.data
+
+
+def tensor(data: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
+    """A new Tensor holding a copy of `data`: a number, nested lists, an array, or another Tensor.
+
+    Python floats become the default dtype (float32); arrays keep theirs.
+
+    >>> import minigrad as mg
+    >>> mg.tensor([[1, 2], [3, 4.5]])
+    tensor([[1. , 2. ],
+            [3. , 4.5]])
+    """
+    result = wrap(new_array(data, dtype, device))
+    return result.requires_grad_() if requires_grad else result
+
+
+def _new_tensor(
+    cls: type[Tensor], data: Any = (), dtype: Any = None, device: str | None = None, requires_grad: bool = False
+) -> Tensor:
+    self = object.__new__(cls)
+    self.data, self.node = new_array(data, dtype, device), None
+    return self.requires_grad_() if requires_grad else self
+
+
+Methods.__new__ = _new_tensor  # type: ignore[assignment]
 
 
 def finish(array: Any, requires_grad: bool) -> Tensor:
@@ -39,8 +171,8 @@ def _made(device: str | None, function: str, *args: Any, **kwargs: Any) -> Any:
 
 def zeros(*shape: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:
     """A tensor of zeros: `zeros(2, 3)` or `zeros((2, 3))`."""
-    return full(
-        as_shape("zeros", shape), 0, dtype=dtype or get_default_dtype(), device=device, requires_grad=requires_grad
+    return finish(
+        _made(device, "zeros", as_shape("zeros", shape), as_dtype(dtype or get_default_dtype())), requires_grad
     )
 
 
@@ -117,7 +249,7 @@ def eye(
     return finish(_made(device, "eye", n, m, dtype=as_dtype(dtype or get_default_dtype())), requires_grad)
 
 
-@op
+@op(cost=0)
 def astype(xp, a, *, dtype):
     """The elements in another dtype, always a copy, as NumPy's."""
     return a.astype(as_dtype(dtype))
@@ -126,7 +258,7 @@ def astype(xp, a, *, dtype):
 astype.vjp(a=lambda g: g)
 
 
-@op
+@op(cost=0)
 def clone(xp, a):
     """A copy in memory of its own, through which gradients flow."""
     return a.copy()
@@ -135,7 +267,7 @@ def clone(xp, a):
 clone.vjp(a=lambda g: g)
 
 
-@op
+@op(public=False, cost=0)
 def to_device(xp, a, *, device):
     """The elements in the memory of another device."""
     return backend_named(device).place(a, device)
@@ -156,7 +288,7 @@ def to(self: Tensor, target: Any = None, *, dtype: Any = None, device: str | Non
     elif target is not None and (
         not isinstance(target, str) or target in DTYPES or ":" not in target and target[-1:].isdigit()
     ):
-        dtype = target  # a misspelt "flaot32" is told so as a dtype
+        dtype = target  # the error for a misspelt "flaot32" is that of a dtype
     elif target is not None:
         device = target
     result = self
@@ -167,3 +299,13 @@ def to(self: Tensor, target: Any = None, *, dtype: Any = None, device: str | Non
         if device != device_of(result.data):
             result = to_device(result, device=device)
     return result
+
+
+def cpu(self: Tensor) -> Tensor:
+    """This tensor on the CPU."""
+    return to(self, "cpu")
+
+
+def cuda(self: Tensor) -> Tensor:
+    """This tensor on the first GPU."""
+    return to(self, "cuda")

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..engine.backend import device_of, duplicate, is_array
-from ..engine.errors import (
+from ..engine.op import op
+from ..engine.tensor import Tensor
+from ..errors import (
     DeviceError,
     DtypeError,
     IndexingError,
@@ -17,15 +19,14 @@ from ..engine.errors import (
     broadcast_problem,
     describe,
 )
-from ..engine.op import composite, op
-from ..engine.tensor import Tensor
 from .arithmetic import where
+from .composite import composite
 
 _PLAIN = (int, slice, type(None), type(Ellipsis))
 
 
 def clean_index(index: Any, where: str = "getitem") -> Any:
-    """An index as the array library takes it: Tensors and lists become arrays, copied so that nobody changes them later."""
+    """An index as the array library takes it: Tensors and lists become arrays, copied, since the user may change them later."""
     if isinstance(index, tuple):
         return tuple([i if isinstance(i, _PLAIN) and not isinstance(i, bool) else _clean_one(i, where) for i in index])
     return index if isinstance(index, _PLAIN) and not isinstance(index, bool) else _clean_one(index, where)
@@ -93,7 +94,7 @@ def _on_device(xp: Any, index: Any, shape: tuple[int, ...]) -> Any:
     return tuple([xp.asarray(i) if is_array(i) else i for i in parts])
 
 
-@op
+@op(view=True, public=False, formulas={"a": "g, put where it was taken from; 0 elsewhere"})
 def getitem(xp, a, *, index):
     """`a[index]`, as NumPy's, for every kind of index."""
     return a[_on_device(xp, index, a.shape)]
@@ -138,7 +139,7 @@ getitem.explain = _explain_index
 getitem.vjp(a=lambda g, a_shape, index: place(g, index=index, shape=a_shape))
 
 
-@op
+@op(public=False, cost=0)
 def place(xp, a, *, index, shape):
     """Zeros of `shape`, with the elements of `a` added at `index`: what carries the gradient of `x[index]` back."""
     out = xp.zeros(shape, a.dtype)
@@ -220,10 +221,10 @@ def _lasting(xp, a, *, index):
     return last_wins(xp, a.shape, _on_device(xp, index, a.shape))
 
 
-@op
+@op(public=False, cost=0)
 def setitem(xp, a, value, *, index):
     """A copy of `a` in which `a[index]` is `value`. `x[index] = value` does the same in place."""
-    out = a.copy()
+    out = xp.array(a)  # not a.copy(): a gradient without axes may be a NumPy scalar, which cannot be written to
     write(xp, out, index, value)
     return out
 

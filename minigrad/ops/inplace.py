@@ -5,27 +5,41 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from contextlib import nullcontext
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from ..engine.backend import address_of, duplicate, is_array, on_device_of
-from ..engine.errors import DtypeError, GradientError, ShapeError, describe, explain
-from ..engine.modes import local
-from ..engine.op import EXPLAINED, Op, as_operand
+from ..engine.backend import duplicate, is_array, on_device_of
+from ..engine.call import EXPLAINED, as_operand, check_fresh, record, settle
+from ..engine.graph import Node
+from ..engine.modes import local, reported
+from ..engine.op import Op
 from ..engine.tensor import Tensor, wrap
 from ..engine.writes import writes
+from ..errors import DtypeError, GradientError, MinigradError, ShapeError, explain
 from .indexing import clean_index, is_basic, setitem, write
 
 SYMBOLS = {
     "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**", "matmul": "@",
     "and": "&", "or": "|", "xor": "^",
 }  # fmt: skip
-VIEWS = {"getitem", "reshape", "transpose", "broadcast_to", "flip", "_output", "_split", "_unstack"}
 
 
 def assign(t: Tensor, index: Any, value: Any) -> None:
     """`t[index] = value`: written in place, and recorded if a gradient flows through either side."""
+    before, began = wrap(t.data, t.node), perf_counter()
+    try:
+        _assign(t, index, value)
+        for tracer in local.mode.tracers:
+            made = wrap(t.data, None if t.node is before.node else t.node)  # a write need not be recorded
+            tracer.called(setitem, (before, value), {"index": index}, made, perf_counter() - began)
+    except Exception as error:
+        reported(setitem, (before, value), {"index": index}, error)
+        raise
+
+
+def _assign(t: Tensor, index: Any, value: Any) -> None:
     index = clean_index(index, "setitem")
     given = value.data if isinstance(value, Tensor) else value
     if not isinstance(given, (bool, int, float, complex, np.generic)) and not is_array(given):
@@ -34,19 +48,15 @@ def assign(t: Tensor, index: Any, value: Any) -> None:
     recorded = local.mode.record and (t.node is not None or value_node is not None)
     if not (recorded and _comes_back(t, index, given, value_node)):
         check_writable(t, recorded, "setitem")
-    if recorded and is_array(given) and writes.is_stale(given, value_node):
-        raise GradientError(
-            "setitem: the value shares memory with a tensor that was written to in place, and its own graph does not know of that write",
-            got=describe(given),
-            fix="take the view again after the write, or clone() it before",
-        )
+    if local.mode.record:
+        check_fresh("setitem", [given], [value_node])
     if value_node is not None and t.dtype.kind != "f":
         raise DtypeError(
             "setitem: a value that requires a gradient cannot be written into whole numbers",
             "a floating tensor",
             t.dtype,
         )
-    xp, here = setitem.settle([t.data, given])
+    xp, here = settle("setitem", [t.data, given])
     try:
         with here or nullcontext():
             write(xp, t.data, index, given)
@@ -54,7 +64,8 @@ def assign(t: Tensor, index: Any, value: Any) -> None:
         raise explain(setitem, [t.data, given], {"index": index}, local.mode.scope, error) from None
     if recorded:
         mask = (t.node is not None) + 2 * (value_node is not None)
-        t.node = setitem.record(t.data, [t.data, given], [t.node, value_node], mask, {"index": index})
+        made = record(setitem, t.data, [t.data, given], [t.node, value_node], mask, {"index": index}).node
+        t.node = _retaining(made, t.node)
     writes.mark(t.data, t.node if recorded else None)
 
 
@@ -62,14 +73,20 @@ def _comes_back(t: Tensor, index: Any, given: Any, node: Any) -> bool:
     """Whether this ends `t[index] += …`: the very view of `t` that was just written to is assigned to its place."""
     if not is_array(given) or not is_basic(index) or not writes.wrote_last(t.data, node, t.node):
         return False
-    place = t.data[index]
+    parts = index if isinstance(index, tuple) else (index,)
+    place = t.data[parts if ... in parts else (*parts, ...)]  # with `...` also one element is a view
     return place.strides == given.strides and place.shape == given.shape and address_of(place) == address_of(given)
+
+
+def address_of(array: Any) -> int:
+    """Where the first element lies."""
+    return array.__array_interface__["data"][0] if isinstance(array, np.ndarray) else array.data.ptr
 
 
 def _shows_a_leaf(t: Tensor) -> bool:
     """Whether `t` is a view of a tensor that requires a gradient of its own."""
     node = t.node if t.data.base is not None else None
-    while node is not None and node.name in VIEWS:
+    while node is not None and node.plan is not None and node.plan.op.view:
         if node.name == "getitem" and not is_basic(node.attrs["index"]):
             return False  # what arrays pick is a copy, which NumPy may lay out as a view of a copy
         node = node.parents[0]
@@ -84,7 +101,7 @@ def check_writable(t: Tensor, recorded: bool, name: str) -> None:
             got=f"{t.shape} {t.dtype}",
             fix="do it inside mg.no_grad(), or write into x.clone()",
         )
-    if recorded and writes.is_stale(t.data, t.node):
+    if local.mode.record and writes.is_stale(t.data, t.node):
         raise GradientError(
             f"{name}: this tensor's memory was already written through another tensor",
             fix="write through one tensor only, or clone() first",
@@ -109,24 +126,37 @@ def in_place(name: str, op: Op) -> Callable[[Tensor, Any], Tensor]:
     def method(self: Tensor, other: Any) -> Tensor:
         recorded = local.mode.record and (self.node is not None or isinstance(other, Tensor) and other.node is not None)
         data = self.data
-        if not recorded and type(data) is np.ndarray:
+        is_watched = local.mode.tracers or writes.since and local.mode.record
+        if not recorded and type(data) is np.ndarray and not is_watched:
             try:
                 change(data, other.data if isinstance(other, Tensor) else other)
                 writes.mark(data)
                 return self
             except (ValueError, TypeError, OverflowError):
-                pass  # the long way says what is wrong
-        check_writable(self, recorded, f"in-place {op.name}")
-        before = wrap(duplicate(data), self.node) if recorded else self  # the rules need the values that are replaced
-        result = _fitted(op.name, SYMBOLS[name], op(before, before if other is self else other), self)
+                pass  # the general path below raises the error
+        try:
+            check_writable(self, recorded, f"in-place {op.name}")
+            before = wrap(duplicate(data), self.node) if recorded else self  # the rules need what is replaced
+            result = _fitted(op.name, SYMBOLS[name], op(before, before if other is self else other), self)
+        except MinigradError as error:
+            reported(op, (self, other), {}, error)
+            raise
         with on_device_of(data):
             data[...] = result.data
         if recorded:
-            self.node = result.node
+            self.node = _retaining(result.node, self.node)
         writes.mark(data, self.node if recorded else None)
         return self
 
     return method
+
+
+def _retaining(node: Node | None, before: Node | None) -> Node | None:
+    """The node of a tensor after a write. What `retain_grad` asked for is the tensor's, so it goes along."""
+    if node is not None and before is not None and before.retain:
+        node.retain, before.retain = True, False
+        node.grad, before.grad = before.grad, None
+    return node
 
 
 def _fitted(name: str, symbol: str, result: Tensor, target: Tensor) -> Tensor:

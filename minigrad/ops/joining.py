@@ -6,12 +6,14 @@ import math
 
 import numpy as np
 
-from ..engine.errors import ArgumentError, ShapeError, axis_problem, is_whole
-from ..engine.op import composite, op
+from ..engine.op import op
+from ..errors import ArgumentError, ShapeError, axis_problem, is_whole
+from .composite import composite
+from .creation import clone
 from .shape import broadcast_to, one_axis, ravel, reshape, swapaxes
 
 
-@op
+@op(method=False, cost=0)
 def concatenate(xp, *arrays, axis=0):
     """Tensors joined along an axis they have, as NumPy's."""
     return xp.concatenate(arrays, axis=axis)
@@ -49,7 +51,7 @@ def _concatenate_rule(g, needs, arrays_shape, axis):
     return [p if p is None or p.shape == s else reshape(p, shape=s) for p, s in zip(parts, arrays_shape)]
 
 
-@op
+@op(method=False, cost=0)
 def stack(xp, *arrays, axis=0):
     """Tensors of one shape joined along a new axis, as NumPy's."""
     return xp.stack(arrays, axis=axis)
@@ -72,7 +74,7 @@ def _stack_rule(g, needs, axis):
     return [g[(*lead, i)] if needed else None for i, needed in enumerate(needs)]
 
 
-@op(several=True)
+@op(several=True, view=True)
 def _split(xp, a, *, cuts, axis):
     """The pieces between the cuts."""
     return xp.split(a, cuts, axis=axis)
@@ -81,7 +83,7 @@ def _split(xp, a, *, cuts, axis):
 _split.vjp(a=lambda g, axis: concatenate(g, axis=axis))
 
 
-@composite
+@composite(several=True)
 def split(a, *, indices_or_sections, axis=0):
     """Pieces along an axis, as NumPy's: so many equal ones, or cut before the given places."""
     axis = one_axis("split", axis, a.ndim, a.shape)
@@ -105,7 +107,7 @@ def split(a, *, indices_or_sections, axis=0):
     return _split(a, cuts=cuts, axis=axis)
 
 
-@op(several=True)
+@op(several=True, view=True)
 def _unstack(xp, a, *, axis):
     """The slices along an axis."""
     return tuple(a if axis == 0 else xp.moveaxis(a, axis, 0))
@@ -115,7 +117,7 @@ _unstack.vjp(a=lambda g, axis: stack(g, axis=axis))
 split.expects = "how many equal pieces, or a list of the places to cut at"
 
 
-@composite
+@composite(several=True)
 def unstack(a, *, axis=0):
     """The slices along an axis, each without it, as NumPy's."""
     return _unstack(a, axis=one_axis("unstack", axis, a.ndim, a.shape))
@@ -131,7 +133,7 @@ def tile(a, *, reps):
     reps = (1,) * (len(shape) - len(reps)) + reps
     apart = reshape(a, shape=tuple([m for n in shape for m in (1, n)]))
     spread = broadcast_to(apart, shape=tuple([m for r, n in zip(reps, shape) for m in (r, n)]))
-    return reshape(spread, shape=tuple([r * n for r, n in zip(reps, shape)]))
+    return reshape(clone(spread), shape=tuple([r * n for r, n in zip(reps, shape)]))
 
 
 @composite
@@ -144,7 +146,7 @@ def repeat(a, *, repeats, axis=None):
         shape = tuple(a.shape)
         apart = reshape(a, shape=(*shape[: axis + 1], 1, *shape[axis + 1 :]))
         spread = broadcast_to(apart, shape=(*shape[: axis + 1], repeats, *shape[axis + 1 :]))
-        return reshape(spread, shape=(*shape[:axis], shape[axis] * repeats, *shape[axis + 1 :]))
+        return reshape(clone(spread), shape=(*shape[:axis], shape[axis] * repeats, *shape[axis + 1 :]))
     counts = np.asarray(repeats)
     if counts.shape not in ((1,), (a.shape[axis],)) or counts.dtype.kind not in "iu" or counts.min(initial=0) < 0:
         raise ShapeError(
@@ -156,7 +158,7 @@ def repeat(a, *, repeats, axis=None):
     return a[(slice(None),) * axis + (places,)]
 
 
-@composite
+@composite(method=False, several=True)
 def meshgrid(*arrays, indexing="xy"):
     """One grid for each of the given vectors, as NumPy's: `meshgrid(x, y)`."""
     if indexing not in ("xy", "ij"):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..engine.errors import ArgumentError, DtypeError, GradientError, ShapeError, broadcast_problem, describe
-from ..engine.op import composite, op
+from ..engine.op import op
+from ..errors import ArgumentError, DtypeError, GradientError, ShapeError, broadcast_problem, describe
 from .arithmetic import where
+from .composite import composite
 from .indexing import getitem
 from .joining import concatenate
 from .reduction import _eye
@@ -181,7 +182,7 @@ def _qr_rule(g, out):
 _qr.vjp(a=_qr_rule)
 
 
-@composite
+@composite(several=True)
 def qr(a):
     """An orthogonal and an upper triangular factor, `q @ r = a`, reduced, as `numpy.linalg.qr`."""
     if a.ndim < 2:

@@ -30,7 +30,7 @@ def _softmax_rule(g, out, axis):
     return out * (g - sum_(g * out, axis=axis, keepdims=True))
 
 
-@op
+@op(formulas={"a": "out · (g − Σ g·out)"}, cost=5)
 def softmax(xp, a, *, axis=-1):
     """`exp(a) / sum(exp(a))` along an axis, without overflow: positive numbers that add up to 1.
 
@@ -59,7 +59,7 @@ def log_softmax(xp, a, *, axis=-1):
 log_softmax.vjp(a=lambda g, out, axis: g - exp(out) * sum_(g, axis=axis, keepdims=True))
 
 
-@op
+@op(cost=5)
 def _masked_softmax(xp, a, allowed, *, axis=-1):
     """The softmax over the allowed elements, 0 at the others; a line without an allowed element is all 0.
 

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import math
 import string
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ..engine.errors import ArgumentError, ShapeError, axes_of, axis_problem, is_whole
-from ..engine.op import composite, op
+from ..engine.op import op
+from ..errors import ArgumentError, ShapeError, axes_of, axis_problem, is_whole
+from .composite import composite
 from .reduction import sum as sum_
 from .shape import diagonal, reshape, transpose
 
 _HALF = np.dtype("float16")
-stacked: Callable[[Any, Any], Any] | None = None  # a faster `@` of stacks, or None for these; kept by minigrad.kernels
 
 
-@op
+@op(formulas={"a": "g @ bᵀ", "b": "aᵀ @ g"}, cost=lambda inputs, out, attrs: 2 * out.size * inputs[0].shape[-1])
 def matmul(xp, a, b):
     """The matrix product of the last two axes, with vectors and broadcasting as NumPy's `@`."""
     if b.ndim == 2 and a.ndim > 2 and a.size:  # one large product is faster than a stack of small ones
@@ -30,8 +29,6 @@ def _product(a, b):
     """`a @ b`, through float32 if both are float16 on the CPU, for which there is no BLAS: 40 times faster, rounded once."""
     if _is_half(a) and _is_half(b):
         return (a.astype(np.float32) @ b.astype(np.float32)).astype(np.float16)
-    if stacked is not None and a.ndim > 2 and (out := stacked(a, b)) is not None:
-        return out
     return a @ b
 
 
@@ -108,7 +105,7 @@ def outer(a, b):
     return reshape(a, shape=(-1, 1)) * reshape(b, shape=(1, -1))
 
 
-@composite
+@composite(method=False)
 def tensordot(a, b, *, axes=2):
     """The sum of products over pairs of axes, as NumPy's."""
     if is_whole(axes):
@@ -136,7 +133,14 @@ def tensordot(a, b, *, axes=2):
 tensordot.expects = "how many axes to sum over, or a pair of lists of axes"
 
 
-@op
+def _einsum_cost(inputs, out, attrs):
+    sizes = {}
+    for term, array in zip(attrs["subscripts"].split("->")[0].split(","), inputs):
+        sizes.update(zip(term, array.shape))
+    return len(inputs) * math.prod(sizes.values())
+
+
+@op(cost=_einsum_cost)
 def _einsum(xp, *operands, subscripts):
     """An einsum in which no operand repeats a letter, and each letter is in the result or in another operand."""
     if all(map(_is_half, operands)):
@@ -157,7 +161,7 @@ def _einsum_rule(g, needs, operands, subscripts):
     return grads
 
 
-@composite
+@composite(method=False)
 def einsum(subscripts, *operands):
     """Einstein's summation, as NumPy's: `einsum("bij,bjk->bik", x, y)`."""
     terms, result, sizes = _parse_einsum(subscripts, operands)
@@ -173,13 +177,15 @@ def einsum(subscripts, *operands):
             first, second = letters.index(twin), letters.index(twin, letters.index(twin) + 1)
             x = diagonal(x, axis1=first, axis2=second)
             letters = letters[:first] + letters[first + 1 : second] + letters[second + 1 :] + twin
-        elsewhere = result + "".join(t for k, t in enumerate(terms) if k != i)
-        alone = tuple([k for k, c in enumerate(letters) if c not in elsewhere])
-        if alone:  # a letter that nobody else has is summed at once
+        others = result + "".join(t for k, t in enumerate(terms) if k != i)
+        alone = tuple([k for k, c in enumerate(letters) if c not in others])
+        if alone:  # a letter of this term alone is summed at once
             x = sum_(x, axis=alone)
-            letters = "".join(c for c in letters if c in elsewhere)
+            letters = "".join(c for c in letters if c in others)
         terms[i] = letters
         ready.append(x)
+    if len(ready) == 1:  # only the order of its axes is left to change, and NumPy makes a view
+        return transpose(ready[0], axes=tuple([terms[0].index(c) for c in result]))
     return _einsum(ready, subscripts=",".join(terms) + "->" + result)
 
 

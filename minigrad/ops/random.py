@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.backend import as_dtype, backend_named, seed_everything
-from ..engine.convert import get_default_dtype
-from ..engine.errors import ArgumentError
+from ..engine.backend import backend_named
 from ..engine.tensor import Tensor
-from .creation import as_shape, finish
+from ..errors import ArgumentError
+from ..random import seed_everything, source_of
+from .creation import as_dtype, as_shape, finish, get_default_dtype
 
 
 def manual_seed(seed: int) -> None:
@@ -30,7 +30,7 @@ def manual_seed(seed: int) -> None:
 def _drawn(device: str | None, draw: str, *args: Any) -> Any:
     backend = backend_named(device or "cpu")
     with backend.on(device or "cpu"):
-        return getattr(backend.random, draw)(*args)
+        return getattr(source_of(backend), draw)(*args)
 
 
 def rand(*shape: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:

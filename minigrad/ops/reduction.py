@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.errors import ArgumentError, DtypeError, axes_of, axis_problem, is_whole
-from ..engine.op import composite, op
+from ..engine.op import op
+from ..errors import ArgumentError, DtypeError, axes_of, axis_problem, is_whole
 from .along import take_along_axis
 from .arithmetic import abs_, isnan, power, sign, where
+from .composite import composite
 from .creation import astype
 from .elementwise import elementwise, exp, floating
 from .shape import broadcast_to, flip, moveaxis, ravel, reshape, triu
@@ -46,7 +47,7 @@ def _spread(g: Any, shape: tuple[int, ...], axis: Any) -> Any:
     return out
 
 
-@op
+@op(formulas={"a": "g, given to every number that was added"})
 def sum(xp, a, *, axis=None, keepdims=False):
     """The sum along axes, as NumPy's."""
     return _total(xp, a, axis, keepdims)
@@ -59,7 +60,7 @@ def _total(xp, a, axis, keepdims):
 sum.vjp(a=lambda g, a_shape, axis: _spread(g, a_shape, axis))
 
 
-@op
+@op(formulas={"a": "g / n, given to every number"})
 def mean(xp, a, *, axis=None, keepdims=False):
     """The mean along axes, as NumPy's."""
     if a.dtype.kind != "f" or a.dtype.itemsize < 4:
@@ -133,7 +134,7 @@ def _eye(xp, a, *, n):
     return xp.eye(n, dtype=bool)
 
 
-@op
+@op(formulas={"a": "g, given to the greatest"})
 def max(xp, a, *, axis=None, keepdims=False):
     """The largest along axes, as NumPy's; equal ones share the gradient."""
     return a.max(axis=axis, keepdims=keepdims)
@@ -318,7 +319,7 @@ def sort(a, *, axis=-1, descending=False):
     return take_along_axis(a, indices=argsort(a, axis=axis, descending=descending), axis=axis)
 
 
-@composite
+@composite(several=True)
 def topk(a, *, k, axis=-1, largest=True):
     """The `k` largest (or smallest) elements along an axis, in order, and their positions, as PyTorch's."""
     if problem := axis_problem("topk", axis, a.ndim, a.shape):

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.errors import ArgumentError, ShapeError, axes_of, axis_problem, is_whole
-from ..engine.op import composite, op
+from ..engine.op import op
+from ..errors import ArgumentError, ShapeError, axes_of, axis_problem, is_whole
+from .composite import composite
 
 
 def one_axis(where: str, axis: Any, ndim: int, shape: Any = None) -> int:
@@ -18,7 +19,7 @@ def one_axis(where: str, axis: Any, ndim: int, shape: Any = None) -> int:
     return axis % ndim
 
 
-@op
+@op(view=True, method=False, formulas={"a": "g, reshaped back"})
 def reshape(xp, a, *, shape):
     """The same elements in another shape, as NumPy's; one size may be -1."""
     return a.reshape(shape)
@@ -63,7 +64,7 @@ def flatten(a, *, start_axis=0, end_axis=-1):
     return reshape(a, shape=(*a.shape[:start], math.prod(a.shape[start : end + 1]), *a.shape[end + 1 :]))
 
 
-@op
+@op(view=True, method=False, formulas={"a": "g, transposed back"})
 def transpose(xp, a, *, axes=None):
     """The axes in another order, reversed unless given, as NumPy's."""
     return a.transpose(axes)
@@ -147,7 +148,7 @@ def squeeze(a, *, axis=None):
     return reshape(a, shape=tuple([n for i, n in enumerate(a.shape) if i not in gone]))
 
 
-@op
+@op(view=True, formulas={"a": "g, summed over the copies"})
 def broadcast_to(xp, a, *, shape):
     """The elements repeated, without a copy, to fill a larger shape, as NumPy's."""
     return xp.broadcast_to(a, shape)
@@ -160,7 +161,7 @@ broadcast_to.explain = lambda a, shape: (
 broadcast_to.vjp(a=lambda g: g)
 
 
-@op
+@op(view=True)
 def flip(xp, a, *, axis=None):
     """The elements in reverse along axes, as NumPy's."""
     return xp.flip(a, axis=axis)
@@ -169,7 +170,7 @@ def flip(xp, a, *, axis=None):
 flip.vjp(a=lambda g, axis: flip(g, axis=axis))
 
 
-@op
+@op(cost=0)
 def roll(xp, a, *, shift, axis=None):
     """The elements moved along axes, those that fall off coming back at the other end, as NumPy's."""
     return xp.roll(a, shift, axis=axis)
@@ -182,7 +183,7 @@ def _back(shift):
 roll.vjp(a=lambda g, shift, axis: roll(g, shift=_back(shift), axis=axis))
 
 
-@op
+@op(cost=0)
 def _pad_constant(xp, a, *, widths, value):
     """A frame of one value around the tensor."""
     return xp.pad(a, widths, mode="constant", constant_values=value)
@@ -220,7 +221,7 @@ def pad(a, *, pad_width, mode="constant", constant_values=0):
     return a
 
 
-@op
+@op(cost=0)
 def tril(xp, a, *, k=0):
     """The lower triangle of the last two axes, zeros above, as NumPy's."""
     return xp.tril(a, k)
@@ -230,7 +231,7 @@ tril.explain = lambda a, k=0: ("at least 1 axis, and a whole number k", "k=0 is 
 tril.vjp(a=lambda g, k: tril(g, k=k))
 
 
-@op
+@op(cost=0)
 def triu(xp, a, *, k=0):
     """The upper triangle of the last two axes, zeros below, as NumPy's."""
     return xp.triu(a, k)

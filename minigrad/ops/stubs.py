@@ -1,32 +1,49 @@
-"""Writes the stubs that tell editors and type checkers what `attach` adds at import: `python -m minigrad.ops.stubs`."""
+"""Writes stubs for editors and type checkers of what `attach` adds at import: `python -m minigrad.ops.stubs`."""
 
 from __future__ import annotations
 
 import inspect
 from pathlib import Path
 
-from ..engine.op import COMPOSITES, OPS, Op
+from ..engine.op import OPS
 from ..engine.tensor import Tensor
 from . import FUNCTIONS as PUBLIC
-from .attach import COMPARISONS, OPERATORS, UNARY
+from .attach import COMPARISONS, OPERATORS, UNARY, shown
+from .composite import COMPOSITES
 
 PACKAGE = Path(__file__).resolve().parent.parent
-SEVERAL = {"meshgrid", "qr", "split", "topk", "unstack"}  # composites that return a tuple
-HEAD = '"""{}. Written by `python -m minigrad.ops.stubs`."""\n\nfrom typing import Any\n\n{}\n'
+PROTOCOLS = """    def __new__(cls, data: Any = (), dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Self: ...
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[Tensor]: ...
+    def __bool__(self) -> bool: ...
+    def __float__(self) -> float: ...
+    def __int__(self) -> int: ...
+    def __index__(self) -> int: ...
+    def __contains__(self, value: Any) -> bool: ...
+    def __copy__(self) -> Tensor: ...
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any: ...
+    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> HookHandle: ...
+    def numpy(self) -> np.ndarray: ...
+    def item(self) -> Any: ...
+    def tolist(self) -> Any: ...
+    def cpu(self) -> Tensor: ...
+    def cuda(self) -> Tensor: ...
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray: ...
+"""
+HEAD = '"""{}. Written by `python -m minigrad.ops.stubs`."""\n\nfrom collections.abc import Callable, Iterator\nfrom typing import Any\n\n{}\n'
 
 
 def _line(name: str, indent: str, method: bool) -> str:
     function = OPS.get(name) or COMPOSITES[name]
-    several = isinstance(function, Op) and function.several or name in SEVERAL
-    shown = []
-    for i, p in enumerate(function.signature.shown.parameters.values()):
+    parts = []
+    for i, p in enumerate(shown(function.signature).parameters.values()):
         if method and i == 0:
-            shown.append("self")
+            parts.append("self")
         elif p.kind is inspect.Parameter.VAR_POSITIONAL:
-            shown.append(f"*{p.name}: Any")
+            parts.append(f"*{p.name}: Any")
         else:
-            shown.append(f"{p.name}: Any" + ("" if p.default is p.empty else f" = {p.default!r}"))
-    return f"{indent}def {name}({', '.join(shown)}) -> {'tuple[Tensor, ...]' if several else 'Tensor'}: ...\n"
+            parts.append(f"{p.name}: Any" + ("" if p.default is p.empty else f" = {p.default!r}"))
+    return f"{indent}def {name}({', '.join(parts)}) -> {'tuple[Tensor, ...]' if function.several else 'Tensor'}: ...\n"
 
 
 def functions_stub() -> str:
@@ -43,7 +60,10 @@ def functions_stub() -> str:
 def methods_stub() -> str:
     """The text of `engine/methods.pyi`."""
     text = (
-        HEAD.format("What every Tensor can do because an op of that name exists", "from .tensor import Tensor")
+        HEAD.format(
+            "What every Tensor can do because an op of that name exists, or a protocol asks for it",
+            "from typing_extensions import Self\n\nimport numpy as np\n\nfrom ..hooks import HookHandle\nfrom .tensor import Tensor",
+        )
         + "\nclass Methods:\n    __slots__ = ()\n"
     )
     for name in sorted(OPERATORS):
@@ -54,6 +74,7 @@ def methods_stub() -> str:
     )
     text += "".join(f"    def __{name}__(self) -> Tensor: ...\n" for name in sorted(UNARY))
     text += "    def __getitem__(self, index: Any) -> Tensor: ...\n    def __setitem__(self, index: Any, value: Any) -> None: ...\n"
+    text += PROTOCOLS
     text += "    @property\n    def T(self) -> Tensor: ...\n    @property\n    def mT(self) -> Tensor: ...\n"
     text += "    def reshape(self, *shape: Any) -> Tensor: ...\n    def transpose(self, *axes: Any) -> Tensor: ...\n"
     text += "    def where(self, condition: Any, other: Any) -> Tensor: ...\n"

@@ -2,13 +2,13 @@
 
 from typing import TYPE_CHECKING, Any
 
-from ..engine.errors import nearest
+from ..errors import nearest
 from .adam import Adam, AdamW
 from .clipping import clip_grad_norm_, clip_grad_value_
 from .lamb import LAMB
+from .mixed_precision import LossScaler, MixedPrecision
 from .optimizer import Optimizer
 from .rmsprop import RMSprop
-from .scaling import LossScaler, MixedPrecision
 from .schedules import Constant, Cosine, InverseSqrt, Noam, OneCycle, Plateau, Schedule, Step
 from .sgd import SGD
 
@@ -33,7 +33,7 @@ __all__ = [
     "clip_grad_value_",
 ]
 
-_ELSEWHERE = {
+_PYTORCH_NAMES = {
     "lr_scheduler": "Step, Cosine, … in minigrad.optim itself",
     "CosineAnnealingLR": "Cosine",
     "StepLR": "Step",
@@ -47,5 +47,5 @@ _ELSEWHERE = {
 if not TYPE_CHECKING:  # a type checker knows what is here
 
     def __getattr__(name: str) -> Any:
-        fix = f"minigrad calls it {_ELSEWHERE[name]}" if name in _ELSEWHERE else nearest(name, __all__)
+        fix = f"minigrad calls it {_PYTORCH_NAMES[name]}" if name in _PYTORCH_NAMES else nearest(name, __all__)
         raise AttributeError(f"module 'minigrad.optim' has no attribute {name!r}: {fix}")

@@ -12,7 +12,7 @@ __all__ = ["Adam", "AdamW", "moments", "ratio"]
 
 
 def moments(g: Array, state: State, group: Group) -> tuple[Array, Array, float, float]:
-    """The running means of g and of g², both brought up to date, and by how much each must be divided for being young."""
+    """The updated running means of g and g², and the bias correction that each must be divided by."""
     (beta1, beta2), step = group["betas"], state["step"]
     mean, square = state["exp_avg"], state["exp_avg_sq"]
     mean += (1 - beta1) * (g - mean)
@@ -21,16 +21,16 @@ def moments(g: Array, state: State, group: Group) -> tuple[Array, Array, float, 
     return mean, square, 1 - beta1**step, 1 - beta2**step
 
 
-def ratio(xp: Any, mean: Array, square: Array, young: float, eps: float) -> Array:
-    """mean / (√(square / young) + eps): one mean gradient over the size that gradients have here."""
+def ratio(xp: Any, mean: Array, square: Array, correction: float, eps: float) -> Array:
+    """mean / (√(square / correction) + eps): the mean gradient over the usual size of gradients."""
     root = xp.sqrt(square)
-    root /= young**0.5
+    root /= correction**0.5
     root += eps
     return mean / root
 
 
 class Adam(Optimizer):
-    """p ← p - lr · m̂ / (√v̂ + eps), m and v the running means of g and g², freed of their bias to 0, as PyTorch's.
+    """p ← p - lr · m̂ / (√v̂ + eps), with the bias-corrected running means m̂ of g and v̂ of g², as PyTorch's.
 
     `weight_decay` adds weight_decay · p to the gradient; see AdamW for decay that is kept out of m and v.
     With `amsgrad` the largest v so far is used.
@@ -61,13 +61,13 @@ class Adam(Optimizer):
             p *= 1 - lr * decay
         elif decay:
             g = g + decay * p
-        mean, square, young1, young2 = moments(g, state, group)
+        mean, square, correction1, correction2 = moments(g, state, group)
         if group["amsgrad"]:
             largest = state["max_exp_avg_sq"]
             xp.maximum(largest, square, out=largest)
             square = largest
-        step = ratio(xp, mean, square, young2, group["eps"])
-        step *= lr / young1
+        step = ratio(xp, mean, square, correction2, group["eps"])
+        step *= lr / correction1
         p -= step
 
 

@@ -1,4 +1,4 @@
-"""Gradient clipping: gradients made shorter, in place, between `backward()` and `step()`."""
+"""Gradient clipping, in place, between `backward()` and `step()`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from ..debug import nonfinite
 from ..engine.backend import Array, backend_of, on_device_of
-from ..engine.errors import ArgumentError, CallError, NonFiniteError, describe
-from ..engine.graph import nonfinite
 from ..engine.tensor import Tensor
 from ..engine.writes import writes
+from ..errors import ArgumentError, CallError, NonFiniteError, describe
 from ..nn.module import Module
 
 __all__ = ["clip_grad_norm_", "clip_grad_value_"]
@@ -49,12 +49,21 @@ def clip_grad_norm_(
             fix="run the step under minigrad.debug() to find the first bad op, or lower the learning rate",
         )
     factor = clip_factor(norm, max_norm)
+    _scale(grads, factor)
+    return norm
+
+
+def scale_gradients(params: Tensor | Iterable[Tensor], factor: float) -> None:
+    """Multiply all gradients in place."""
+    _scale(_gradients(params), factor)
+
+
+def _scale(grads: list[Array], factor: float) -> None:
     if factor != 1:
         for g in grads:
             with on_device_of(g), np.errstate(all="ignore"):
                 g *= factor
             writes.mark(g)
-    return norm
 
 
 def grad_norm(params: Tensor | Iterable[Tensor]) -> float:
@@ -63,7 +72,7 @@ def grad_norm(params: Tensor | Iterable[Tensor]) -> float:
 
 
 def clip_factor(norm: float, max_norm: float) -> float:
-    """What gradients of this norm must be multiplied by: 1 if they are short enough, `max_norm / (norm + 1e-6)` if not."""
+    """The factor for gradients of this norm: 1 if it is at most `max_norm`, else `max_norm / (norm + 1e-6)`."""
     factor = max_norm / (norm + 1e-6)
     return 1.0 if factor >= 1 else factor  # NaN where the norm is NaN
 
@@ -71,7 +80,7 @@ def clip_factor(norm: float, max_norm: float) -> float:
 def _joint_norm(grads: list[Array], norm_type: float) -> float:
     norms = [_norm(g, norm_type) for g in grads]
     if math.isinf(norm_type):
-        return float(np.max(norms, initial=0.0))  # which, unlike Python's max, lets NaN win
+        return float(np.max(norms, initial=0.0))  # unlike Python's max, it gives NaN if there is one
     return sum(n**norm_type for n in norms) ** (1 / norm_type)
 
 
@@ -98,7 +107,7 @@ def _gradients(params: Tensor | Iterable[Tensor]) -> list[Array]:
 
 
 def _norm(g: Array, norm_type: float) -> float:
-    """The norm of one gradient; float16 is widened, since the squares of even small numbers leave its range."""
+    """The norm of one gradient; in float32 for float16, whose squares would overflow or become 0."""
     with on_device_of(g), np.errstate(all="ignore"):
         flat = g.ravel(order="K")
         flat = flat.astype("float32") if flat.dtype == "float16" else flat

@@ -13,7 +13,7 @@ __all__ = ["LAMB"]
 
 
 class LAMB(Optimizer):
-    """Layer-wise adaptive moments (You et al. 2020, algorithm 2): Adam's step, made as long as the weights are large.
+    """Layer-wise adaptive moments (You et al. 2020, algorithm 2): Adam's step, scaled by the norm of the weights.
 
     u = m̂ / (√v̂ + eps) + weight_decay · p, then p ← p - lr · (‖p‖ / ‖u‖) · u, one ratio for each parameter; the
     ratio is 1 where either norm is 0. Put biases and gains into a group with `weight_decay=0`, as the paper does.
@@ -36,9 +36,9 @@ class LAMB(Optimizer):
         return ("exp_avg", "exp_avg_sq")
 
     def update(self, xp: Any, p: Array, g: Array, state: State, group: Group) -> None:
-        mean, square, young1, young2 = moments(g, state, group)
-        step = ratio(xp, mean, square, young2, group["eps"])
-        step /= young1
+        mean, square, correction1, correction2 = moments(g, state, group)
+        step = ratio(xp, mean, square, correction2, group["eps"])
+        step /= correction1
         if group["weight_decay"]:
             step += group["weight_decay"] * p
         weight_norm, step_norm = xp.sqrt((p * p).sum()), xp.sqrt((step * step).sum())

@@ -1,35 +1,32 @@
-"""What all optimisers share: parameter groups, their options, the walk over the parameters, and state that can be saved."""
+"""The base of all optimisers: parameter groups, their options, the loop over the parameters, and the saved state."""
 
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
-from ..engine.backend import Array, backend_of, device_of, on_device_of
-from ..engine.errors import ArgumentError, CallError, GradientError, describe, nearest
+from ..engine.backend import Array, backend_of, device_of, on_device_of, owner_of
 from ..engine.tensor import Tensor, wrap
 from ..engine.writes import writes
-from ..kernels.steps import step_kernel
-from ..kernels.threads import cores, run_all
+from ..errors import ArgumentError, CallError, GradientError, describe, nearest
+from ..kernels.steps import STEPS
 from ..nn.module import Module, StateError
-from .arena import Arena, can_move
-from .options import checked
-from .state import restored
+from ..runtime.threads import run_parallel, thread_count
+from .flat import SMALL, Flat
+from .hyperparameters import checked_option
+from .saved_state import restored
 
 __all__ = ["Optimizer"]
 
 Group = dict[str, Any]
 State = dict[str, Any]
-BLOCK = (
-    32_768  # elements: what a rule works on at a time should stay in the processor's cache from one pass to the next
-)
-SHARED = 500_000  # elements: what takes longer than waking another thread
-LABELS = ("name", "initial_lr")  # what a group may say besides its options; the second is the schedules'
+BLOCK = 32_768  # elements that a rule is given at a time, so that they stay in the cache between its passes
+SHARED = 500_000  # elements: from here on a second thread saves time
+LABELS = ("name", "initial_lr")  # keys of a group that are no options; schedules set `initial_lr`
 
 
 class Optimizer:
@@ -39,26 +36,27 @@ class Optimizer:
     without a gradient (frozen, or not used in the loss) is left as it is: no step, no decay.
     """
 
-    elementwise: ClassVar[bool] = True  # whether an element's update depends on nothing but that element's values
-    compiled: ClassVar[str | None] = None  # the name under which minigrad.kernels may have this rule compiled
+    elementwise: ClassVar[bool] = True  # whether the update of an element depends on that element alone
+    compiled: ClassVar[str | None] = None  # the name of its compiled rule in minigrad.kernels
 
     def __init_subclass__(cls) -> None:
         if "update" in vars(cls) and "compiled" not in vars(cls):
-            cls.compiled = None  # another rule than the one that was compiled
+            cls.compiled = None  # the compiled rule is another one
 
     def __init__(self, params: Iterable[Any], options: Mapping[str, Any], unknown: Mapping[str, Any]):
         name = type(self).__name__
         for option in unknown:
             raise CallError(f"{name} has no option {option!r}", ", ".join(options), fix=nearest(option, options))
-        self.defaults: Group = {key: checked(name, key, value) for key, value in options.items()}
+        self.defaults: Group = {key: checked_option(name, key, value) for key, value in options.items()}
         self.param_groups: list[Group] = []
         self.state: dict[Tensor, State] = {}  # Tensors hash by identity
-        self._arenas: dict[int, Arena | list[Tensor]] = {}  # of each group; before there is one, who took the last step
+        self._flats: dict[int, Flat] = {}  # the small parameters of each group
+        self._is_loaded = False  # whether the buffers came from a state that was loaded
         for group in _groups(name, params):
             self.add_param_group(group)
 
     def buffers(self, group: Group) -> tuple[str, ...]:
-        """The names of the arrays, each like the parameter, that are kept for a parameter of this group."""
+        """The names of the arrays, each of the shape of the parameter, that are kept for a parameter of this group."""
         raise NotImplementedError
 
     def update(self, xp: Any, p: Array, g: Array, state: State, group: Group) -> None:
@@ -70,7 +68,7 @@ class Optimizer:
         raise NotImplementedError
 
     def check_group(self, group: Group) -> None:
-        """Refuse options that do not go together."""
+        """Refuse options that exclude each other."""
 
     def add_param_group(self, group: Mapping[str, Any]) -> None:
         """Train more parameters from now on: `{"params": [...], "lr": 1e-4}`, other options as the optimiser was given."""
@@ -79,7 +77,7 @@ class Optimizer:
             raise CallError(
                 f"{name}: this is not a parameter group",
                 '{"params": [...], options …}',
-                _told(group),
+                _shown(group),
                 "add its parameters",
             )
         params = _parameters(name, group["params"])
@@ -100,71 +98,98 @@ class Optimizer:
                 ", ".join(self.defaults),
                 fix=nearest(key, self.defaults),
             )
-        return checked(type(self).__name__, key, value)
+        return checked_option(type(self).__name__, key, value)
 
     def zero_grad(self) -> None:
-        """Forget the gradients of all parameters, so that the next backward starts from nothing."""
+        """Set the gradients of all parameters to None."""
         for group in self.param_groups:
             for p in group["params"]:
-                p.grad = None
+                if p.node is not None:
+                    p.node.grad = None
 
     @np.errstate(all="ignore")
     def step(self, scale: float = 1.0) -> None:
         """Change every parameter that has a gradient; `scale` multiplies all gradients on the way, as clipping does."""
+        scale = float(scale)
         for number, group in enumerate(self.param_groups):
             group["lr"] = float(group["lr"])  # a NumPy number, set by hand, would widen float32 arithmetic
             live = [p for p in group["params"] if p.node is not None and p.node.grad is not None]
             if not live:
                 continue
+            flat = self._flat_of(number, live, group)
             with on_device_of(live[0].data):
-                arena, states = self._prepared(number, live, group)
-                for state in states:
-                    state["step"] += 1
-                if arena is not None:
-                    arena.gather()
-                    self._change(arena.p, arena.g, {"step": states[0]["step"], **arena.state}, group, scale)
-            for p, state in zip(live, states):
-                if arena is None:
-                    with on_device_of(p.data):
-                        self._change(p.data, p.node.grad, state, group, scale)
-                writes.mark(p.data)
+                # Weights, gradient and state of each array that the rule is to change.
+                items = [(flat.p, flat.g, flat.gather())] if flat is not None else []
+                if flat is None or len(flat.params) < len(live):
+                    items += [self._item(p, group) for p in live if flat is None or p.data.size > SMALL]
+                self._change(items, group, scale)
+                if flat is not None:
+                    flat.scatter()
+            writes.mark_all([p.data for p in live])
 
-    def _prepared(self, number: int, live: list[Tensor], group: Group) -> tuple[Arena | None, list[State]]:
-        """The group's parameters side by side, if the same ones have gradients for the second time; and their states."""
-        arena, buffers = self._arenas.get(number), self.buffers(group)
-        if isinstance(arena, Arena) and arena.holds(live, self.state, buffers):
-            return arena, arena.states
-        states = [self._state_of(p, group) for p in live]
-        again = isinstance(arena, list) and len(arena) == len(live) and all(map(operator.is_, arena, live))
-        alike = len({state["step"] for state in states}) == 1
-        if self.elementwise and again and alike and len(live) > 1 and can_move(live, states, buffers):
-            arena = self._arenas[number] = Arena(live, states, buffers)
-            return arena, states
-        self._arenas[number] = live
-        return None, states
+    def _item(self, p: Tensor, group: Group) -> tuple[Array, Array, State]:
+        """One parameter, its gradient and its state, in which one more step is counted."""
+        with on_device_of(p.data):
+            state = self._state_of(p, group)
+        state["step"] += 1
+        return p.data, p.node.grad, state  # type: ignore[union-attr]
 
-    def _change(self, p: Array, g: Array, state: State, group: Group, scale: float) -> None:
-        """Change the weights: large ones in pieces, by a compiled kernel or by the rule, on all cores."""
-        kernel = step_kernel(self.compiled, p) if p.flags.c_contiguous else None
-        if kernel is not None and type(p) is not np.ndarray:
-            kernel(self, p, g, state, group, scale)
+    def _flat_of(self, number: int, live: list[Tensor], group: Group) -> Flat | None:
+        """The group's small parameters side by side; None if there are not several, or some have buffers of their own."""
+        flat, buffers = self._flats.get(number), self.buffers(group)
+        if flat is not None and flat.holds(live, self.state, buffers):  # which are all small
+            return flat
+        small = [p for p in live if p.data.size <= SMALL] if self.elementwise else []
+        if len(small) < 2:
+            return None
+        if flat is not None and flat.holds(small, self.state, buffers):
+            return flat
+        is_new = all(p not in self.state for p in small) or self._is_loaded and flat is None
+        is_shared = len({id(owner_of(p.data)) for p in live}) < len(live)  # one write would undo another
+        is_plain = all(p.data.flags.c_contiguous for p in small)
+        if not is_new or is_shared or not is_plain or len({(p.dtype, device_of(p.data)) for p in small}) > 1:
+            return None
+        with on_device_of(small[0].data):
+            states = [self._state_of(p, group) for p in small]
+            if len({state["step"] for state in states}) > 1:
+                return None
+            made = self._flats[number] = Flat(small, states, buffers)
+        return made
+
+    def _change(self, items: list[tuple[Array, Array, State]], group: Group, scale: float) -> None:
+        """Change the weights by the rule: many of them in pieces, by a compiled kernel if there is one, on all cores."""
+        total = sum([p.size for p, _, _ in items])
+        if total <= BLOCK and type(items[0][0]) is np.ndarray:
+            for p, g, state in items:
+                self.update(np, p, g if scale == 1 else g * scale, state, group)
             return
-        if not (self.elementwise and p.size > BLOCK and _is_flat(p)):
-            self.update(backend_of(p).xp, p, g if scale == 1 else g * scale, state, group)
-            return
-        size = BLOCK if kernel is None else max(math.ceil(p.size / cores()), BLOCK)
-        pieces = list(_pieces(p, g, state, size))
+        pieces: list[tuple[Any, ...]] = []
+        for p, g, state in items:
+            is_host = type(p) is np.ndarray
+            kernel = None
+            if self.compiled is not None and p.flags.c_contiguous:
+                kernel = STEPS[self.compiled].choose((p,), {}, total)
+            if is_host and self.elementwise and p.flags.c_contiguous:
+                size = BLOCK if kernel is None else max(math.ceil(total / thread_count()), BLOCK)
+                pieces += [(kernel, *piece) for piece in _pieces(p, g, state, size)]
+            else:
+                with on_device_of(p):
+                    self._change_one(kernel, p, g, state, group, scale)
+        shares = min(thread_count(), len(pieces)) if total >= SHARED else 1
 
         @np.errstate(all="ignore")  # which each thread has for itself
         def change(own: list[Any]) -> None:
-            for p, g, state in own:
-                if kernel is not None:
-                    kernel(self, p, g, state, group, scale)
-                else:
-                    self.update(np, p, g if scale == 1 else g * scale, state, group)
+            for kernel, p, g, state in own:
+                self._change_one(kernel, p, g, state, group, scale)
 
-        shares = min(cores(), len(pieces)) if p.size >= SHARED else 1
-        run_all([partial(change, pieces[i::shares]) for i in range(shares)])
+        if pieces:
+            run_parallel([partial(change, own) for own in _divided(pieces, shares)])
+
+    def _change_one(self, kernel: Any, p: Array, g: Array, state: State, group: Group, scale: float) -> None:
+        if kernel is not None:
+            kernel.forward(self, p, g, state, group, scale)
+        else:
+            self.update(backend_of(p).xp, p, g if scale == 1 else g * scale, state, group)
 
     def _state_of(self, p: Tensor, group: Group) -> State:
         """The parameter's state, with the buffers its group needs now: new ones are zeros, and others are forgotten."""
@@ -217,7 +242,8 @@ class Optimizer:
             own.clear()
             own.update(params=params, **options)
         self.state = buffers
-        self._arenas.clear()
+        self._flats.clear()
+        self._is_loaded = True
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{key}={self.param_groups[0][key]!r}" for key in self.defaults)
@@ -225,7 +251,7 @@ class Optimizer:
         return f"{type(self).__name__}({count} parameters in {len(self.param_groups)} groups, {shown})"
 
 
-def _told(value: Any) -> str:
+def _shown(value: Any) -> str:
     return f"a dict with {', '.join(map(str, value))}" if isinstance(value, Mapping) else type(value).__name__
 
 
@@ -269,9 +295,15 @@ def _parameters(name: str, params: Any) -> list[Tensor]:
     return found
 
 
-def _is_flat(array: Array) -> bool:
-    """Whether pieces of it can be changed through a flat view. A GPU has no use for pieces."""
-    return type(array) is np.ndarray and array.flags.c_contiguous
+def _divided(pieces: list[tuple[Any, ...]], shares: int) -> list[list[tuple[Any, ...]]]:
+    """The pieces in shares of about the same number of elements."""
+    shared: list[list[tuple[Any, ...]]] = [[] for _ in range(shares)]
+    sizes = [0] * shares
+    for piece in sorted(pieces, key=lambda piece: -piece[1].size):
+        least = sizes.index(min(sizes))
+        shared[least].append(piece)
+        sizes[least] += piece[1].size
+    return shared
 
 
 def _pieces(p: np.ndarray, g: np.ndarray, state: State, size: int) -> Iterable[tuple[np.ndarray, np.ndarray, State]]:

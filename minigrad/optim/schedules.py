@@ -1,7 +1,7 @@
-"""Learning-rate schedules: how each group's own learning rate changes from step to step.
+"""Learning-rate schedules.
 
-A schedule is made after its optimiser, sets the rate of step 0 at once, and that of the next with every `step()`.
-The rate is a function of the number of steps and of the rate that the group was given, so what must be saved is a count.
+A schedule sets the learning rate of every parameter group: that of step 0 when it is made, the next one at each `step()`. The
+rate is a function of the step and of the group's initial rate, so only the number of steps is saved.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from ..engine.errors import ArgumentError
+from ..errors import ArgumentError
 from .optimizer import Group, Optimizer
-from .state import misfit
+from .saved_state import misfit
 
 __all__ = ["Constant", "Cosine", "InverseSqrt", "Noam", "OneCycle", "Plateau", "Schedule", "Step"]
 
@@ -41,15 +41,15 @@ class Schedule:
         self._apply()
 
     def at(self, step: int, base: float) -> float:
-        """The rate at `step`, counted from 0, of a group that was given the rate `base`."""
+        """The rate at `step`, counted from 0, of a group with the initial rate `base`."""
         raise NotImplementedError
 
     def lr(self, step: int | None = None, group: int = 0) -> float:
-        """The learning rate of a group at any step, by default the present one."""
+        """The learning rate of a group at a step, by default the current one."""
         return float(self.at(self.steps if step is None else step, _base(self.optimizer.param_groups[group])))
 
     def step(self) -> None:
-        """Go on to the next step: call it after each `optimizer.step()`."""
+        """Advance by one step; call it after each `optimizer.step()`."""
         self.steps += 1
         self._apply()
 
@@ -58,11 +58,11 @@ class Schedule:
             group["lr"] = self.lr(group=index)
 
     def state_dict(self) -> dict[str, Any]:
-        """What a later run needs, all of it what JSON can hold. The groups' own rates are in the optimiser's state."""
+        """The state, in JSON values. The initial rates of the groups are in the state of the optimiser."""
         return {"kind": type(self).__name__, **{key: getattr(self, key) for key in self.remembered}}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a saved state; load the optimiser's first. If anything does not fit, nothing is changed."""
+        """Continue from a saved state; load the optimiser's first. If anything does not fit, nothing is changed."""
         name = type(self).__name__
         if not isinstance(state, Mapping) or state.get("kind") != name:
             got = state.get("kind") if isinstance(state, Mapping) else type(state).__name__
@@ -78,14 +78,14 @@ class Schedule:
 
 
 def _base(group: Group) -> float:
-    """The rate that a group was given, which is kept in the group once a schedule changes the rate itself."""
+    """The initial rate of a group, which is stored in it before a schedule changes its rate."""
     if "initial_lr" not in group:
         group["initial_lr"] = group["lr"]
     return group["initial_lr"]
 
 
 def _possible(key: str, value: Any) -> bool:
-    """Whether a saved value can be what it says it is: the best metric so far, or a count."""
+    """Whether a saved value is valid: the best metric so far, or a count."""
     if key == "best":
         return value is None or type(value) in (int, float) and math.isfinite(value)
     return type(value) is int and value >= 0
@@ -97,7 +97,7 @@ def _require(name: str, holds: bool, argument: str, expected: str, got: Any) -> 
 
 
 class Constant(Schedule):
-    """The rate that was given, always."""
+    """The initial rate at every step."""
 
     def at(self, step: int, base: float) -> float:
         return base
@@ -117,7 +117,7 @@ class Step(Schedule):
 
 
 class Cosine(Schedule):
-    """Up in a straight line over `warmup` steps, then down to `min_lr` at step `total` in half a cosine."""
+    """Linear warmup over `warmup` steps, then half a cosine down to `min_lr` at step `total`."""
 
     def __init__(self, optimizer: Optimizer, total: int, warmup: int = 0, min_lr: float = 0.0):
         _require("Cosine", warmup >= 0, "warmup", "at least 0", warmup)
@@ -134,7 +134,7 @@ class Cosine(Schedule):
 
 
 class InverseSqrt(Schedule):
-    """Up in a straight line to the given rate over `warmup` steps, then down with the square root of the step."""
+    """Linear warmup to the initial rate over `warmup` steps, then decay with the inverse square root of the step."""
 
     def __init__(self, optimizer: Optimizer, warmup: int):
         _require("InverseSqrt", warmup >= 1, "warmup", "at least 1", warmup)
@@ -234,11 +234,11 @@ class Plateau(Schedule):
         super().__init__(optimizer)
 
     def at(self, step: int, base: float) -> float:
-        """The rate after as many cuts as there have been: the future is not known, so every step gives the present rate."""
+        """The current rate, whatever the step: later cuts are not known."""
         return max(base * self.factor**self.cuts, min(self.min_lr, base))
 
-    def step(self, metric: float) -> None:  # type: ignore[override]  # what it needs to know, the others do not
-        """Tell the schedule the metric of one more epoch."""
+    def step(self, metric: float) -> None:  # type: ignore[override]  # other schedules need no metric
+        """Give the metric of one more epoch."""
         value = float(metric)
         if self._better(value):
             self.best, self.bad = value, 0

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..engine.backend import Array
-from ..engine.errors import ArgumentError
+from ..errors import ArgumentError
 from .optimizer import Group, Optimizer, State
 
 __all__ = ["SGD"]

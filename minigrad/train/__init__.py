@@ -1,10 +1,10 @@
 """Training that cannot lose work: the Trainer, run directories, checkpoints and what is made of them."""
 
 from .averaging import average_checkpoints
-from .checkpoint import Checkpoint, read_checkpoint, write_checkpoint
-from .lists import ArrayBatches, ListBatches
+from .checkpoint import Checkpoint, read_checkpoint, read_state, write_checkpoint
 from .progress import Progress
 from .run import Run, RunError, find_checkpoint, load_model
+from .samplers import ArrayBatches, ListBatches
 from .trainer import Trainer, TrainResult
 
 __all__ = [
@@ -20,5 +20,6 @@ __all__ = [
     "find_checkpoint",
     "load_model",
     "read_checkpoint",
+    "read_state",
     "write_checkpoint",
 ]

@@ -1,4 +1,4 @@
-"""Checkpoint averaging: the mean of the weights of a run's last checkpoints is usually a little better than the last one."""
+"""Checkpoint averaging: the mean weights of the last checkpoints are usually a little better than the last ones."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ..engine.errors import ArgumentError, CheckpointError
-from .checkpoint import read_checkpoint
+from ..errors import ArgumentError, CheckpointError
+from .checkpoint import read_checkpoint, read_state
 from .run import checkpoints_of
 
 __all__ = ["average_checkpoints"]
@@ -20,8 +20,8 @@ def average_checkpoints(
 ) -> dict[str, np.ndarray]:
     """The mean of the model's weights over the `last` checkpoints of a run directory, or over the given files.
 
-    The run must have kept so many (`Trainer(…, keep=10)`); a best checkpoint that is older than these is none of them.
-    What is not a floating number, such as a count, is that of the last one. The result goes to `model.load_state_dict`.
+    The run must have kept that many (`Trainer(…, keep=10)`); an older best checkpoint is not counted. Values that are not
+    floating, such as counts, are those of the last checkpoint. The result goes to `model.load_state_dict`.
     """
     if last < 1:
         raise ArgumentError("average_checkpoints: nothing to average", "last of at least 1", last)
@@ -49,11 +49,11 @@ def average_checkpoints(
 
 
 def _newest(folder: str | os.PathLike[str], last: int) -> list[Path]:
-    """The last checkpoints of a run, oldest first; the best of a run, which is kept longer than others, may be older."""
+    """The last checkpoints of a run, oldest first, without a best one that is older and was kept for that."""
     paths = checkpoints_of(folder)
     if not paths:
         return []
-    settings = read_checkpoint(paths[-1]).state.get("training")
+    settings = read_state(paths[-1]).get("training")
     keep = settings.get("keep") if isinstance(settings, dict) else None
     if type(keep) is int and keep > 0:
         paths = paths[-keep:]

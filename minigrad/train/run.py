@@ -1,12 +1,12 @@
-"""A run is a directory that explains itself, that one process at a time trains into, and that no crash leaves in disorder.
+"""Run directories. One process at a time trains into one, and no crash leaves it inconsistent.
 
-config.json      what was asked for, and with which versions
-metrics.csv      what repeats exactly when the run is repeated: losses, rates, norms
-timing.csv       what does not: seconds, speed
+config.json      the arguments of the run, and the versions of libraries
+metrics.csv      losses, rates, norms: the same whenever the run is repeated
+timing.csv       seconds, speed
 checkpoints/     step-00000100.safetensors, …
 latest, best     each the name of a checkpoint
-samples/         what the model produced at each validation
-frames/          pictures of what it did as it learned
+samples/         the model's samples at each validation
+frames/          pictures of the model as it learned
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
-from ..engine.errors import ArgumentError, CheckpointError, MinigradError, nearest
-from ..saving import write_atomically
-from .checkpoint import Checkpoint, read_checkpoint, sync_folder, write_checkpoint
-from .table import Table
+from ..errors import ArgumentError, CheckpointError, MinigradError, nearest
+from ..runtime.file_lock import lock_file
+from ..saving import sync_folder, write_atomically
+from .checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from .csv_log import CSVLog
 
 __all__ = [
     "Run", "RunError", "checkpoints_of", "files_of_steps", "find_checkpoint", "holds_a_run", "load_model", "step_of",
@@ -32,7 +33,6 @@ _CHECKPOINT = re.compile(r"step-(\d{8,18})\.safetensors")
 _SMALL = re.compile(r"step-(\d{8,18})\.(?:svg|txt)")
 _BY_STEP = ("samples", "frames")
 _POINTER_LIMIT = 256  # bytes: a pointer is one file name
-_LOCKED_BYTE = 1 << 20  # past what is written: on Windows a locked byte cannot be read
 
 
 class RunError(MinigradError, RuntimeError):
@@ -41,7 +41,7 @@ class RunError(MinigradError, RuntimeError):
 
 @contextlib.contextmanager
 def _explained(problem: str) -> Iterator[None]:
-    """Inside, what the system refuses is a RunError."""
+    """Inside, an OSError becomes a RunError."""
     try:
         yield
     except OSError as error:
@@ -59,14 +59,14 @@ def checkpoints_of(folder: str | os.PathLike[str]) -> list[Path]:
 
 
 def step_of(path: Path) -> int:
-    """The step that a checkpoint was taken at, as its name says."""
+    """The step of a checkpoint, from its name."""
     match = _CHECKPOINT.fullmatch(path.name)
     assert match is not None
     return int(match.group(1))
 
 
 def files_of_steps(folder: str | os.PathLike[str]) -> dict[int, Path]:
-    """The samples or frames in a folder, by the step they are of; none where it cannot be read."""
+    """The samples or frames in a folder, by step; none where it cannot be read."""
     with contextlib.suppress(OSError):
         named = {path: _SMALL.fullmatch(path.name) for path in Path(folder).iterdir()}
         return dict(sorted((int(match.group(1)), path) for path, match in named.items() if match is not None))
@@ -88,21 +88,14 @@ def find_checkpoint(path: str | os.PathLike[str], which: str = "latest") -> Path
     target = _pointed(folder, which)
     if target is None and which == "latest":
         target = next(reversed(checkpoints_of(folder)), None)
-    if target is None and not os.path.exists(folder):
-        raise CheckpointError(
-            f"{os.fspath(path)!r} does not exist",
-            "a checkpoint file, or the directory of a run",
-            fix="check the path, or train a model first",
-        )
-    if target is None:
-        raise CheckpointError(
-            f"{os.fspath(path)!r} has no {which} checkpoint",
-            "a checkpoint file, or the directory of a run",
-            fix='a run has a best checkpoint once it was validated; any run has a "latest"'
-            if which == "best" and checkpoints_of(folder)
-            else "check the path",
-        )
-    return target
+    if target is not None:
+        return target
+    problem, fix = f"has no {which} checkpoint", "check the path"
+    if not os.path.exists(folder):
+        problem, fix = "does not exist", "check the path, or train a model first"
+    elif which == "best" and checkpoints_of(folder):
+        fix = 'a run has a best checkpoint once it was validated; any run has a "latest"'
+    raise CheckpointError(f"{os.fspath(path)!r} {problem}", "a checkpoint file, or the directory of a run", fix=fix)
 
 
 def load_model(model: Any, path: str | os.PathLike[str], which: str = "best") -> Checkpoint:
@@ -116,7 +109,7 @@ def load_model(model: Any, path: str | os.PathLike[str], which: str = "best") ->
 
 
 def _pointed(folder: Path, which: str) -> Path | None:
-    """Where a pointer leads, if it is whole and leads to a checkpoint of the same run."""
+    """The checkpoint that `latest` or `best` names, None if there is no such checkpoint in the run."""
     try:
         with open(folder / which, "rb") as file:
             name = file.read(_POINTER_LIMIT).decode("ascii", "replace").strip()
@@ -127,16 +120,16 @@ def _pointed(folder: Path, which: str) -> Path | None:
 
 
 class Run:
-    """A run directory that this process holds the lock of, from `Run(folder)` to `close()` or its death."""
+    """A run directory. This process holds its lock from `Run(folder)` to `close()`, or until it ends."""
 
     def __init__(self, folder: str | os.PathLike[str]):
-        self.folder = Path(folder).absolute()  # the user's code may change the working directory
+        self.folder = Path(folder).absolute()  # user code may change the working directory
         with _explained(f"{os.fspath(folder)!r} cannot be a run directory"):
             (self.folder / "checkpoints").mkdir(parents=True, exist_ok=True)
             self._lock: IO[bytes] | None = _locked(self.folder)
         self._sweep()
-        self.metrics = Table(self.folder / "metrics.csv")
-        self.timing = Table(self.folder / "timing.csv")
+        self.metrics = CSVLog(self.folder / "metrics.csv")
+        self.timing = CSVLog(self.folder / "timing.csv")
 
     def close(self) -> None:
         """Let others train here."""
@@ -151,7 +144,7 @@ class Run:
         self.close()
 
     def _sweep(self) -> None:
-        """Remove what a killed process was in the middle of writing."""
+        """Remove temporary files of a killed process."""
         for place in ("", "checkpoints", *_BY_STEP):
             for path in (self.folder / place).glob(".*.tmp"):
                 with contextlib.suppress(OSError):
@@ -160,9 +153,9 @@ class Run:
     def save(
         self, step: int, tensors: Mapping[str, Any], state: Mapping[str, Any], best: bool = False, keep: int | None = 3
     ) -> Path:
-        """Write a checkpoint, then let `latest` (and `best`) point to it, then remove all but the `keep` newest ones.
+        """Write a checkpoint, then let `latest` (and `best`) name it, then remove all but the `keep` newest ones.
 
-        In this order whatever a pointer names is whole at every moment. Those that `latest` and `best` name stay.
+        In this order `latest` and `best` name a complete checkpoint at every moment; these two are never removed.
         """
         path = self.folder / "checkpoints" / f"step-{step:08d}.safetensors"
         self.metrics.sync()
@@ -186,7 +179,7 @@ class Run:
         sync_folder(self.folder)
 
     def _prune(self, step: int, keep: int) -> None:
-        """Checkpoints of later steps are of a past that was gone back from; they are overwritten in time."""
+        """Remove old checkpoints. Those of later steps were left by a run that was rewound, and will be overwritten."""
         pointed = {_pointed(self.folder, which) for which in ("latest", "best")}
         done = [path for path in checkpoints_of(self.folder) if step_of(path) <= step]
         for path in done[:-keep]:
@@ -195,7 +188,7 @@ class Run:
                     path.unlink()
 
     def read_latest(self, say: Callable[[str], None]) -> Checkpoint | None:
-        """The latest checkpoint that can be read, None if there never was one; says so if a newer one is damaged."""
+        """The latest checkpoint that can be read, None if there is none at all; says so if a newer one is damaged."""
         problem: CheckpointError | None = None
         for path in self._newest_first():
             try:
@@ -217,12 +210,12 @@ class Run:
             yield first
         yield from (path for path in reversed(checkpoints_of(self.folder)) if path != first)
 
-    def go_back(self, step: int, best_step: int | None = None) -> None:
-        """Undo what was written after `step`, which the run goes on from, so that it is not there twice."""
+    def rewind(self, step: int, best_step: int | None = None) -> None:
+        """Remove what was written after `step`, from which the run is resumed."""
         best = self.folder / "checkpoints" / f"step-{best_step or 0:08d}.safetensors"
-        with _explained(f"{os.fspath(self.folder)!r}  has tables that cannot be written"):
+        with _explained(f"{os.fspath(self.folder)!r} has tables that cannot be written"):
             for table in (self.metrics, self.timing):
-                table.go_back(step)
+                table.rewind(step)
             if best_step is not None and best.is_file() and _pointed(self.folder, "best") != best:
                 self.point("best", best)
         for place in _BY_STEP:
@@ -232,11 +225,11 @@ class Run:
                         path.unlink()
 
     def write_config(self, config: Mapping[str, Any]) -> None:
-        """Put down what was asked for."""
+        """Write the arguments of the run."""
         self.write_text("config.json", json.dumps(config, indent=2, sort_keys=True, default=repr) + "\n")
 
     def write_text(self, name: str, text: str, durable: bool = True) -> None:
-        """Write a small file of the run whole, or not at all; one that is not `durable` may not outlive a power cut."""
+        """Write a small file of the run, completely or not at all; if it is not `durable`, a power cut may lose it."""
         path = self.folder / name
         with _explained(f"{os.fspath(path)!r} cannot be written"):
             path.parent.mkdir(exist_ok=True)
@@ -244,34 +237,14 @@ class Run:
 
 
 def _locked(folder: Path) -> IO[bytes]:
-    """The open lock file; closing it, or dying, lets go of the lock."""
-    file = open(folder / "lock", "a+b", buffering=0)  # noqa: SIM115  (it stays open as long as the lock is held)
+    """The lock file of a run directory; closing it, or the end of the process, frees the lock."""
     try:
-        _lock(file)
+        return lock_file(folder / "lock")
+    except BlockingIOError as error:
+        raise RunError(
+            f"{os.fspath(folder)!r}: another process is training into this directory",
+            got=error.strerror or None,
+            fix="wait for it, stop it, or choose another directory",
+        ) from None
     except OSError as error:
-        file.seek(0)
-        holder = file.read(64).decode("ascii", "replace").strip()
-        file.close()
-        if isinstance(error, (BlockingIOError, PermissionError)):
-            raise RunError(
-                f"{os.fspath(folder)!r}: another process is training into this directory",
-                got=holder or None,
-                fix="wait for it, stop it, or choose another directory",
-            ) from None
         raise RunError(f"{os.fspath(folder)!r} cannot be locked: {error.strerror}", fix="use a local disk") from None
-    with contextlib.suppress(OSError):  # a full disk can still be locked, only without telling by whom
-        file.truncate(0)
-        file.write(f"process {os.getpid()}\n".encode())
-    return file
-
-
-def _lock(file: IO[bytes]) -> None:
-    if os.name == "nt":
-        import msvcrt
-
-        file.seek(_LOCKED_BYTE)
-        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
-    else:
-        import fcntl
-
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""The training loop: it knows nothing about the model, and whatever happens to it, the run can go on where it was."""
+"""The training loop. It knows nothing about the model, and a run that was interrupted or killed can be resumed."""
 
 from __future__ import annotations
 
@@ -7,28 +7,30 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
-from ..engine.backend import seed_everything
-from ..engine.errors import ArgumentError, CheckpointError, NonFiniteError, nearest
+from ..errors import ArgumentError, CheckpointError, NonFiniteError, nearest
 from ..optim import MixedPrecision, Optimizer, Plateau, Schedule
+from ..random import seed_everything
+from ..runtime.process_group import process_group
+from ..runtime.signals import StopSignal
+from .animation import FrameWriter
+from .arguments import arguments_of, check_arguments, plain_config, reports
 from .checkpoint import Checkpoint
-from .clock import Clock
-from .frames import Frames
-from .gradients import Totals
-from .interrupt import Interrupts
-from .progress import Progress, duration
-from .replicas import become_copies, check_divisible
+from .data_parallel import check_shardable
+from .evaluation import evaluate, evaluation_mode
+from .loss_terms import Totals
+from .progress import Progress, Timer, duration
 from .run import Run, RunError, holds_a_run
-from .settings import as_sampler, check_settings, plain_config, reports, settings_of
-from .state import collect, differences, not_finite, restore, versions
-from .steps import StepOutcome, Stepper, evaluate, undisturbed
-from .world import world
+from .samplers import as_sampler
+from .snapshot import broadcast_state, capture, differences, not_finite, restore, versions
+from .train_step import StepResult, TrainStep
 
 __all__ = ["Trainer", "TrainResult"]
 
 EVENTS = ("step", "valid", "save", "stop")
-SAVE_SECONDS = 300.0  # between saves, where no number of steps was given
+SAVE_SECONDS = 300.0  # between two checkpoints, without save_every
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +50,7 @@ class Trainer:
     `loss(model, batch)` returns named terms, `{"loss": (sum, units)}`; the loss of a step is Σ sum / units. A term
     that depends on no parameter, `"accuracy": (right, rows)`, is a metric: shown and logged, not added to the loss.
     `data` is a sampler (minigrad.data), or a list of batches; a step takes `accumulate` of them, as if they were one.
-    `seed` is what all random numbers begin from; without one they go on from wherever they are.
+    `seed` seeds all random generators; without one they keep their state.
 
     `valid` is data too, or a function `valid(model)` that returns named numbers; either way the model is in evaluation
     mode and nothing is recorded. `metric` among the names, `"loss"` unless said otherwise, decides which checkpoint is
@@ -57,13 +59,13 @@ class Trainer:
     animation. `schedule` is stepped after each step, a Plateau after each validation. With `scaler`, a MixedPrecision
     of model and optimizer, these functions are given it in the place of the model.
 
-    With `out`, a run directory, nothing is lost: go on with `Trainer.resume(…)` and the same arguments. A checkpoint,
+    With `out`, a run directory, training can be resumed: `Trainer.resume(…)` with the same arguments. A checkpoint,
     with `tokenizer` and `config` (plain values, or a dataclass) inside, is written every `save_every` steps or five
     minutes, and at each best validation; the newest `keep` of them stay (None: all), and the best. Every `log_every`
     steps there is a row in `metrics.csv`. docs/training.md has examples.
 
-    The same script trains on several processes or machines: `mpiexec -n 4 python train.py`. Each rank computes its share
-    of every batch; the first one validates, writes and prints. Handlers of "save" are called there, all others everywhere.
+    The same script trains on several processes or machines: `mpiexec -n 4 python train.py`. Each rank computes its shard
+    of every batch; rank 0 validates, writes and prints. Handlers of "save" are called on rank 0, all others on every rank.
     """
 
     def __init__(
@@ -107,45 +109,42 @@ class Trainer:
         self.valid_every, self.save_every, self.keep = valid_every, save_every, keep
         self.patience, self.metric, self.maximize = patience, metric, maximize
         self.out = None if out is None else Path(out)
-        check_settings(self)
+        check_arguments(self)
 
         self.step = 0
         self.best: float | None = None
         self.best_step: int | None = None
         self.waited = 0  # validations since the best one
-        self.seconds = 0.0  # trained for so long, before this call of train() too
+        self.seconds = 0.0  # of training, earlier calls of train() included
         self.window = Totals()  # the loss since the last row of metrics.csv
-        self.world = world()
-        self.progress = Progress(shown=progress and self.world.rank == 0)
-        self._frames = Frames()
+        self.group = process_group()
+        self.progress = Progress(shown=progress and self.group.rank == 0)
+        self._frames = FrameWriter()
         self._handlers: dict[str, list[Callable[..., Any]]] = {event: [] for event in EVENTS}
         self._reason: str | None = None
         self._run: Run | None = None
-        self._saved_step: int | None = None  # None: nothing yet, the run has not begun
-        self._unbounded: list[str] = []  # tensors that held NaN or infinity when it began, as a mask may
+        self._saved_step: int | None = None  # None: the run has not begun
+        self._unbounded: list[str] = []  # tensors that held NaN or infinity from the start, as a mask may
         self._lr = 0.0
-        self.way_on = (
-            f"Trainer.resume(…, out={os.fspath(self.out or '')!r}) and the same arguments"  # said when interrupted
-        )
-        self._metrics: frozenset[str] = frozenset()  # the terms of the loss that are none of it
+        self.resume_hint = f"Trainer.resume(…, out={os.fspath(self.out or '')!r}) and the same arguments"
+        self._metrics: frozenset[str] = frozenset()  # the terms of the loss that are metrics
         if self.out is not None and not _resuming:
-            with self.world.bound():
-                taken = self.world.from_first(self.world.rank == 0 and holds_a_run(self.out))
-            if taken:
-                raise _taken(self.out)
+            with self.group.abort_on_error():
+                taken = self.group.broadcast(self.group.rank == 0 and holds_a_run(self.out))
+            _refuse(self.out, taken)
 
     @classmethod
     def resume(cls, *args: Any, **kwargs: Any) -> Trainer:
-        """A trainer that goes on where the run in `out` stopped, or begins if there is none; same arguments as `Trainer`.
+        """A trainer that continues the run in `out`, or begins it if there is none; same arguments as `Trainer`.
 
-        On the same machine, with the same versions and number of threads, what follows is bit for bit what would have
-        followed. Where one of them differs, it says so and goes on.
+        On the same machine, with the same versions and number of threads, the result is bit for bit that of a run without
+        the interruption. Where one of them differs, it says so and continues.
         """
         if kwargs.get("out") is None:
             raise ArgumentError("Trainer.resume: which run?", 'out="the run\'s directory"', fix="pass out=…")
         trainer = cls(*args, **kwargs, _resuming=True)
-        with trainer.world.bound():
-            if trainer.world.rank == 0:
+        with trainer.group.abort_on_error():
+            if trainer.group.rank == 0:
                 trainer._run = Run(trainer.out)  # type: ignore[arg-type]
             try:
                 trainer._load()
@@ -166,43 +165,42 @@ class Trainer:
         self._reason = self._reason or reason
 
     def train(self) -> TrainResult:
-        """Train until it is enough: `max_steps`, `max_minutes`, `patience`, Ctrl-C or `stop()`.
+        """Train until `max_steps`, `max_minutes`, `patience`, Ctrl-C or `stop()`.
 
-        It returns after Ctrl-C, too: a script that has more to do should look at the result's `reason`, which is then
-        "interrupted".
+        It also returns after Ctrl-C; the `reason` of the result is then "interrupted".
         """
         self._reason = None
         try:
-            with self.world.bound():
-                check_divisible(self.world, self)
+            with self.group.abort_on_error():
+                check_shardable(self.group, self.model, self.loss)
                 self._open()
                 for report in reports(self):
                     self.progress.say(report)
                 if not any(module.training for module in self.model.modules()):
                     self.model.train()
-                with Interrupts(aloud=self.world.rank == 0) as interrupts:
-                    self._loop(interrupts)
+                with StopSignal(verbose=self.group.rank == 0) as signal:
+                    self._loop(signal)
         finally:
             self.progress.close()
             self._close()
         self._emit("stop", {"reason": self._reason})
-        self._farewell()
+        self._print_end()
         return TrainResult(self.step, self._reason or "", self.best, self.best_step, self.out)
 
-    def _loop(self, interrupts: Interrupts) -> None:
+    def _loop(self, signal: StopSignal) -> None:
         self._frames.take(self)  # before the clock starts
-        stepper = Stepper(self.model, self.loss, self.optimizer, self.scaler, self.clip_norm)
+        train_step = TrainStep(self.model, self.loss, self.optimizer, self.scaler, self.clip_norm)
         stream = self._stream()
-        self._clock = Clock(self.step, self.seconds)
+        self._timer, self._saved_at = Timer(self.step, self.seconds), monotonic()
         if self._saved_step is None:
             self._save()
-        while not self._is_enough(interrupts.asked):
-            outcome = self._advance(stepper, stream)
+        while not self._is_over(signal.received):
+            outcome = self._advance(train_step, stream)
             if self.valid is not None and not callable(self.valid):
-                self._check_metric(outcome.totals.means())  # which a validation will have, too
+                self._check_metric(outcome.totals.means())  # a validation will have the same names
             last = self.step == self.max_steps
             validation = self._validate() if self.valid is not None and (last or self._due(self.valid_every)) else {}
-            better = bool(validation) and self._judge(validation)
+            better = bool(validation) and self._update_best(validation)
             if validation or last or self._due(self.log_every):
                 self._record(outcome, validation)
             if better or self._save_is_due():
@@ -214,7 +212,7 @@ class Trainer:
         self._frames.take(self)
 
     def _stream(self) -> Iterator[Any]:
-        """Batches without end. A sampler that was saved after the last batch of an epoch has one empty pass."""
+        """Batches without end. A sampler that was saved after the last batch of an epoch gives one empty epoch."""
         empty = 0
         while empty < 2:
             empty += 1
@@ -223,8 +221,8 @@ class Trainer:
                 yield batch
         raise ArgumentError("Trainer: the data gives no batches", "at least one batch in each epoch")
 
-    def _is_enough(self, interrupted: bool) -> bool:
-        self.seconds = self._clock.total()
+    def _is_over(self, interrupted: bool) -> bool:
+        self.seconds = self._timer.total()
         if self.max_steps is not None and self.step >= self.max_steps:
             self._reason = "max_steps"
         elif self.patience is not None and self.waited >= self.patience:
@@ -233,20 +231,20 @@ class Trainer:
             self._reason = "interrupted"
         elif self.max_minutes is not None and self.seconds >= 60 * self.max_minutes:
             self._reason = "max_minutes"
-        self._reason = next(filter(None, self.world.gather(self._reason)), None)
+        self._reason = next(filter(None, self.group.all_gather(self._reason)), None)
         return self._reason is not None
 
-    def _advance(self, stepper: Stepper, stream: Iterator[Any]) -> StepOutcome:
+    def _advance(self, train_step: TrainStep, stream: Iterator[Any]) -> StepResult:
         batches = [next(stream) for _ in range(self.accumulate)]
         self._lr = float(self.optimizer.param_groups[0]["lr"])
-        outcome = stepper.step(batches, self.step + 1)
+        outcome = train_step.step(batches, self.step + 1)
         self.step += 1
         self._metrics |= outcome.totals.metrics
         if outcome.taken:
             self.window.add(outcome.totals.values, self._metrics)
             if self.schedule is not None and not isinstance(self.schedule, Plateau):
                 self.schedule.step()
-        self._clock.count(outcome.totals.units)
+        self._timer.units += outcome.totals.units
         if self._handlers["step"]:
             info = {"step": self.step, **outcome.totals.means(), "lr": self._lr, "grad_norm": outcome.grad_norm}
             self._emit("step", {**info, "taken": outcome.taken})
@@ -256,19 +254,19 @@ class Trainer:
     def _shown(self) -> str:
         unit = getattr(self.loss, "unit", "units")
         loss = f"loss {self.window.means()['loss']:.4f} | " if self.window.values else ""
-        remaining = self._clock.remaining(self.step, self.max_steps, self.max_minutes)
+        remaining = self._timer.remaining(self.step, self.max_steps, self.max_minutes)
         eta = "" if remaining is None else f" | ETA {duration(remaining)}"
-        return f"{loss}{self._clock.speed():,.0f} {unit}/s{eta}"
+        return f"{loss}{self._timer.speed():,.0f} {unit}/s{eta}"
 
     def _validate(self) -> dict[str, float]:
-        with undisturbed(self.model):
+        with evaluation_mode(self.model):
             values = evaluate(self.scaler or self.model, self.loss, self.valid, self._metrics)
             shown = None
-            if self.samples is not None and self.world.rank == 0:
+            if self.samples is not None and self.group.rank == 0:
                 shown = self.samples(self.scaler or self.model)
         self._check_metric(values)
-        told = ", ".join(f"{name} {value:.4f}" for name, value in values.items())
-        self.progress.say(f"step {self.step:,} | valid: {told}")
+        shown_values = ", ".join(f"{name} {value:.4f}" for name, value in values.items())
+        self.progress.say(f"step {self.step:,} | valid: {shown_values}")
         if shown is not None:
             self._show(shown if isinstance(shown, str) else "\n".join(map(str, shown)))
         self._emit("valid", {"step": self.step, **values})
@@ -289,8 +287,8 @@ class Trainer:
         except RunError as error:
             self.progress.say(f"{error}\n  training goes on without these samples")
 
-    def _judge(self, validation: Mapping[str, float]) -> bool:
-        """Whether this validation is the best so far; a NaN never is."""
+    def _update_best(self, validation: Mapping[str, float]) -> bool:
+        """Count this validation; returns whether it is the best so far, which a NaN never is."""
         value = validation[self.metric]
         if isinstance(self.schedule, Plateau):
             self.schedule.step(value)
@@ -302,7 +300,7 @@ class Trainer:
             self.best, self.best_step = value, self.step
         return better
 
-    def _record(self, outcome: StepOutcome, validation: Mapping[str, float]) -> None:
+    def _record(self, outcome: StepResult, validation: Mapping[str, float]) -> None:
         """Write rows of the tables, and begin a new window."""
         loss = self.window.means() if self.window.values else {}
         valid = {f"valid_{name}": value for name, value in validation.items()}
@@ -310,9 +308,8 @@ class Trainer:
         if self._run is None:
             return
         self._run.metrics.add({"step": self.step, **loss, "lr": self._lr, "grad_norm": outcome.grad_norm, **valid})
-        self._run.timing.add(
-            {"step": self.step, "seconds": self._clock.total(), "units_per_second": self._clock.speed()}
-        )
+        seconds, speed = self._timer.total(), self._timer.speed()
+        self._run.timing.add({"step": self.step, "seconds": seconds, "units_per_second": speed})
         if self._run.metrics.problem is not None:
             self.progress.say(f"metrics.csv cannot be written and waits: {self._run.metrics.problem.strerror}")
 
@@ -320,16 +317,16 @@ class Trainer:
         return every is not None and self.step % every == 0
 
     def _save_is_due(self) -> bool:
-        return self._due(self.save_every) or self.save_every is None and self._clock.since_save() > SAVE_SECONDS
+        return self._due(self.save_every) or self.save_every is None and monotonic() - self._saved_at > SAVE_SECONDS
 
     def _save(self, best: bool = False, last: bool = False) -> None:
-        """Save; if it fails, say so and go on, since the disk may have room again later, unless there is no later."""
-        self._clock.saved()
+        """Save. If that fails, say so and continue, since the disk may have room later; the first and last save must succeed."""
+        self._saved_at = monotonic()
         if self._run is None:
             self._saved_step = self.step
             return
-        self.seconds = self._clock.total()
-        tensors, state = collect(self)
+        self.seconds = self._timer.total()
+        tensors, state = capture(self)
         bad = not_finite(tensors)
         if self._saved_step is None:
             self._unbounded = bad
@@ -354,18 +351,17 @@ class Trainer:
             function(self, info)
 
     def _open(self) -> None:
-        """Hold the run directory; at the beginning of a run, seed and write down what was asked for."""
-        if self.out is not None and self._run is None and self.world.rank == 0:
+        """Lock the run directory; at the beginning of a run, seed the random generators and write config.json."""
+        if self.out is not None and self._run is None and self.group.rank == 0:
             self._run = Run(self.out)
-            if self._saved_step is None and holds_a_run(self.out):
-                raise _taken(self.out)
+            _refuse(self.out, self._saved_step is None and holds_a_run(self.out))
             if self._saved_step is not None:
-                self._run.go_back(self.step)
+                self._run.rewind(self.step)
         if self._saved_step is None and self.seed is not None:
             seed_everything(self.seed)
-        become_copies(self.world, self)
+        broadcast_state(self.group, self)
         if self._saved_step is None and self._run is not None:
-            self._run.write_config({"config": self.config, "training": settings_of(self), "versions": versions()})
+            self._run.write_config({"config": self.config, "training": arguments_of(self), "versions": versions()})
 
     def _close(self) -> None:
         if self._run is not None:
@@ -373,20 +369,18 @@ class Trainer:
             self._run = None
 
     def _load(self) -> None:
-        """Go where the latest checkpoint of the run is, which the first rank reads; where there is none, begin."""
-        checkpoint = None if self._run is None else self._run.read_latest(self.progress.say)
-        if self._run is not None and checkpoint is None:
-            self._run.go_back(-1)
-        elif checkpoint is not None:
-            self._go_to(checkpoint)
-        become_copies(self.world, self)
-        self._saved_step = self.world.from_first(self._saved_step)
+        """Restore the latest checkpoint of the run, which rank 0 reads; begin the run if there is none."""
+        if self._run is not None:
+            checkpoint = self._run.read_latest(self.progress.say)
+            if checkpoint is not None:
+                self._restore(checkpoint)
+            self._run.rewind(-1 if checkpoint is None else self.step, self.best_step)
+        broadcast_state(self.group, self)
+        self._saved_step = self.group.broadcast(self._saved_step)
 
-    def _go_to(self, checkpoint: Checkpoint) -> None:
-        assert self._run is not None
+    def _restore(self, checkpoint: Checkpoint) -> None:
         restore(self, checkpoint, self.progress.say)
         self._saved_step, self._unbounded = self.step, not_finite(checkpoint.tensors)
-        self._run.go_back(self.step, self.best_step)
         changed = differences(checkpoint.state.get("versions"))
         if changed:
             self.progress.say(f"resume: {changed}; the results may differ in the last digits")
@@ -394,15 +388,14 @@ class Trainer:
             self.progress.say("resume: the config is not the one the run was begun with")
         self.progress.say(f"resume: going on from step {self.step:,} of {os.fspath(self.out or '')!r}")
 
-    def _farewell(self) -> None:
+    def _print_end(self) -> None:
         place = "" if self.out is None else f", saved in {os.fspath(self.out)!r}"
         self.progress.say(f"stopped at step {self.step:,} ({self._reason}){place}")
         if self._reason == "interrupted" and self.out is not None:
-            self.progress.say(f"go on with {self.way_on}")
+            self.progress.say(f"go on with {self.resume_hint}")
 
 
-def _taken(folder: Path) -> RunError:
-    return RunError(
-        f"{os.fspath(folder)!r} already holds a run",
-        fix="go on with Trainer.resume(…), or choose another directory",
-    )
+def _refuse(folder: Path, taken: bool) -> None:
+    if taken:
+        fix = "go on with Trainer.resume(…), or choose another directory"
+        raise RunError(f"{os.fspath(folder)!r} already holds a run", fix=fix)

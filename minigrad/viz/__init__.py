@@ -1,18 +1,18 @@
 """Pictures of what the engine and the models do: graphs, attention, training. Everything is drawn from the numbers themselves."""
 
-from .attending import Attention, attention
-from .beam import beam_tree
-from .curves import curves
-from .embeddings import embedding_map, positional_map
-from .failing import on_error
-from .graph import Graph, graph
-from .heatmap import heatmap
-from .lines import lines
-from .live import serve
-from .plane import decision_surface, directions, fit
-from .report import report
-from .scene import Scene
-from .tokens import alignment, next_tokens
+from .attention.attention import Attention, attention
+from .attention.tokens import alignment, next_tokens
+from .drawing.beam import beam_tree
+from .drawing.embeddings import embedding_map, positional_map
+from .drawing.heatmap import heatmap
+from .drawing.lines import lines
+from .drawing.plane import decision_surface, directions, fit
+from .drawing.scene import Scene
+from .graph.failure import on_error
+from .graph.graph import Graph, graph
+from .runs.curves import curves
+from .runs.live import serve
+from .runs.report import report
 
 __all__ = [
     "Attention", "Graph", "Scene", "alignment", "attention", "beam_tree", "curves", "decision_surface", "directions",

@@ -1,37 +1,43 @@
 """The zoo: models that anybody can plug in, and the few verbs that work for all of them.
 
-minigrad.zoo.list("gpt*", task="lm")        minigrad.zoo.create("gpt:nano", n_layer=2)
-minigrad.zoo.train("xor", "runs/xor")       minigrad.zoo.load("runs/xor").predict("1 0")
+minigrad.zoo.list("gpt*", task="language model")        minigrad.zoo.create("gpt:nano", layers=2)
+minigrad.zoo.train("xor", "runs/xor")                   minigrad.zoo.load("runs/xor").predict("1 0")
 """
 
 import builtins
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ..engine.errors import nearest
+from ..errors import nearest
+from .config import configure
 from .registry import Entry, PluginError, find
 from .registry import list_models as list
-from .settings import configure
-from .spec import Config, Data, ModelSpec, option
+from .spec import Config, Data, Demo, DemoResult, ModelSpec, option
 
 if TYPE_CHECKING:
-    from .running import Loaded, create, load, newest_run, resume, train
+    from .checkpoints import load, load_as
+    from .loaded import Loaded
+    from .run_arguments import newest_run
+    from .training import create, resume, train, trainer_of
 
-_RUNNING = {
-    "Loaded",
-    "create",
-    "load",
-    "newest_run",
-    "resume",
-    "train",
-}  # need the Trainer, which a listing need not load
+# These need the Trainer, which a listing does not load.
+_LAZY = {
+    "Loaded": "loaded",
+    "create": "training",
+    "load": "checkpoints",
+    "load_as": "checkpoints",
+    "newest_run": "run_arguments",
+    "resume": "training",
+    "train": "training",
+    "trainer_of": "training",
+}
 
 
 if not TYPE_CHECKING:  # a type checker knows what is here
 
     def __getattr__(name: str) -> Any:
-        if name in _RUNNING:
-            return getattr(import_module(f"{__name__}.running"), name)
+        if name in _LAZY:
+            return getattr(import_module(f"{__name__}.{_LAZY[name]}"), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}: {nearest(name, __all__)}")
 
     def __dir__() -> builtins.list[str]:
@@ -39,6 +45,6 @@ if not TYPE_CHECKING:  # a type checker knows what is here
 
 
 __all__ = [
-    "Config", "Data", "Entry", "Loaded", "ModelSpec", "PluginError", "configure", "create", "find", "list", "load",
-    "newest_run", "option", "resume", "train",
+    "Config", "Data", "Demo", "DemoResult", "Entry", "Loaded", "ModelSpec", "PluginError", "configure", "create", "find", "list", "load",
+    "load_as", "newest_run", "option", "resume", "train", "trainer_of",
 ]  # fmt: skip

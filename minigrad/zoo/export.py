@@ -17,10 +17,10 @@ from typing import Any
 from .. import __version__
 from ..data import Tokenizer
 from ..saving import load as load_tensors
-from ..saving import save, write_atomically
+from ..saving import save, sync_folder, write_atomically
 from ..train import RunError
-from ..train.checkpoint import sync_folder
-from .running import Loaded, assembled, is_story, load, spec_of
+from .loaded import Loaded, assembled
+from .run_arguments import are_arguments, spec_of
 
 __all__ = ["FORMAT", "export", "is_exported", "load_exported"]
 
@@ -29,9 +29,8 @@ WEIGHTS, CONFIG, TOKENIZER = "model.safetensors", "config.json", "tokenizer.json
 LARGEST_JSON = 2**24  # bytes: what a stranger sent is not read without end
 
 
-def export(run: str | os.PathLike[str], folder: str | os.PathLike[str]) -> Path:
-    """Write the best model of a run, or of a checkpoint file, to a new folder, which appears whole or not at all."""
-    loaded = load(run)
+def export(loaded: Loaded, folder: str | os.PathLike[str]) -> Path:
+    """Write a loaded model to a new folder, which appears whole or not at all."""
     target = Path(folder)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise RunError(f"{os.fspath(folder)!r} is taken", "a folder that is new, or empty", fix="choose another")
@@ -57,8 +56,8 @@ def export(run: str | os.PathLike[str], folder: str | os.PathLike[str]) -> Path:
 
 
 def _write(loaded: Loaded, folder: Path) -> None:
-    description = {"format": FORMAT, "minigrad": __version__, "step": loaded.step, **loaded.story}
-    description["data"] = None  # a path of this machine is nobody else's business
+    description = {"format": FORMAT, "minigrad": __version__, "step": loaded.step, **loaded.arguments}
+    description["data"] = None  # a path of this machine is private
     save(loaded.model.state_dict(), folder / WEIGHTS, {"format": FORMAT, "model": loaded.spec.name})
     write_atomically(folder / CONFIG, (json.dumps(description, indent=2) + "\n").encode())
     if loaded.tokenizer is not None:
@@ -83,7 +82,7 @@ def load_exported(folder: str | os.PathLike[str]) -> Loaded:
 def _description(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(_text(path))
-        right = found["format"] == FORMAT and isinstance(found["step"], int) and is_story(found)
+        right = found["format"] == FORMAT and isinstance(found["step"], int) and are_arguments(found)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         right = False
     if not right:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ..engine.errors import ArgumentError, MinigradError, nearest
+from ..errors import ArgumentError, MinigradError, nearest
 from .spec import ModelSpec
 
 __all__ = ["Entry", "PluginError", "blamed", "entries", "find", "list_models", "package_of", "spec_at"]
@@ -92,7 +92,7 @@ def find(name: str) -> ModelSpec:
 
 
 def package_of(spec: ModelSpec) -> str:
-    """The package that a spec came with, such as "minigrad 0.1.0", or else the file that it is from."""
+    """The package that a spec came with, such as "minigrad 0.2.0", or else the file that it is from."""
     for package, point in _points().get(spec.name, {}).items():
         with contextlib.suppress(Exception):  # a broken plugin is not the one that is asked for
             if point.load() is spec:

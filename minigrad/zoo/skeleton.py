@@ -9,7 +9,7 @@ from importlib import resources
 from pathlib import Path
 from string import Template
 
-from ..engine.errors import ArgumentError
+from ..errors import ArgumentError
 from ..saving import write_atomically
 from ..train import RunError
 from .registry import entries

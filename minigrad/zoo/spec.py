@@ -1,4 +1,4 @@
-"""The contract of a model that can be plugged in: one `ModelSpec`, from which every verb follows.
+"""The contract of a plugin: one `ModelSpec`, from which every verb follows.
 
 A plugin is a package with a line in its setup.cfg,
 
@@ -6,8 +6,8 @@ A plugin is a package with a line in its setup.cfg,
     minigrad.models =
         mine = my_package:spec
 
-and a `spec` that says how to make the data, the model and the loss. It is imported for every `minigrad list`, so what
-only `build`, `data` and the others need is imported inside of them.
+and a `spec` that says how to make the data, the model and the loss. Every `minigrad list` imports it, so imports that
+only `build`, `data` and the others need belong inside of them.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..engine.errors import ArgumentError, nearest
+from ..errors import ArgumentError, nearest
 
-__all__ = ["Config", "Data", "ModelSpec", "option"]
+__all__ = ["Config", "Data", "Demo", "DemoResult", "ModelSpec", "option"]
 
-# What `train(…)` takes besides settings, and what a loaded model has besides verbs.
+# Names that `train(…)` takes besides settings, and names that a loaded model has besides verbs.
 _TAKEN = {"name", "out", "data", "seed", "max_steps", "device", "progress", "live"}
-_LOADED = {"spec", "config", "model", "tokenizer", "story", "step", "path", "verbs", "predict", "evaluate", "draw"}
+_LOADED = {"spec", "config", "model", "tokenizer", "arguments", "step", "path", "verbs", "predict", "evaluate", "draw"}
 
 
 def option(default: Any, help: str, choices: Sequence[Any] = (), least: float | None = None) -> Any:
-    """A field of a config, with the line that `--help` shows for it, and what it may be: one of some, or at least so much."""
+    """A field of a config, with its help, and the values it may have: one of `choices`, or at least `least`."""
     known = {"help": help, "choices": tuple(choices)}
     return dataclasses.field(default=default, metadata=known if least is None else {**known, "least": least})
 
 
 @dataclasses.dataclass(frozen=True)
 class Config:
-    """How a model is trained; a plugin's own config extends it by what the model needs, and may change defaults.
+    """How a model is trained. A plugin's config extends it by the model's own settings, and may change defaults.
 
-    A field that it declares again keeps what it may be at least.
+    A field that is declared again keeps its least value.
     """
 
     steps: int = option(1000, "how many steps to train", least=1)
@@ -50,10 +50,10 @@ class Config:
 
 @dataclasses.dataclass(frozen=True)
 class Data:
-    """What a model learns from: a sampler (or a list of batches), what it is judged by, and the tokenizer of its text.
+    """The training data (a sampler or a list of batches), the validation data, and the tokenizer of the text.
 
     `valid` is a sampler, or a function of the model that returns named numbers, one of them "loss". `config` is the
-    config again, with what only the data could tell, such as the size of the vocabulary.
+    config with the settings that follow from the data, such as the size of the vocabulary.
     """
 
     train: Any
@@ -62,24 +62,62 @@ class Data:
     tokenizer: Any = None
 
 
+@dataclasses.dataclass(frozen=True)
+class DemoResult:
+    """What a demo showed: whether the model learned enough, a closing sentence, text to show, and commands to try next.
+
+    `commands` are the words after `minigrad`, by a label: {"ask it": ["predict", folder, "1 0"]}.
+    """
+
+    is_success: bool
+    verdict: str
+    shown: str = ""
+    commands: Mapping[str, Sequence[object]] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class Demo:
+    """How `minigrad demo` shows a model: it trains the model, then calls `judge(loaded, folder)`.
+
+    `title` is the first line of it, `judging` says what is evaluated, and settings that are `fixed` cannot be changed.
+    """
+
+    title: str
+    judging: str
+    judge: Callable[[Any, Any], DemoResult]
+    fixed: Sequence[str] = ()
+
+
 @dataclasses.dataclass(frozen=True, repr=False)
 class ModelSpec:
     """A model as the zoo knows it.
 
-    `data(config, path)` reads the file or folder that the user named, or makes its own data if `path` is None, as it
-    always is where `takes_data` is False: then `--data` is refused;
-    `build(config)` makes the model; `loss(model, batch)` returns terms, `{"loss": (sum, units)}`; `example(config)` is a
-    tiny batch for checks. `predict(loaded, inputs)` answers a list of strings from the command line with one printable,
-    JSON-able answer each. `evaluate(loaded, path)` returns named numbers. `optimizer(model, config)` and
-    `schedule(optimizer, config)` replace AdamW and a constant rate. `verbs` become methods of what `load` returns:
-    each takes the loaded model first. `after(loaded, folder)` runs when training ends, to show or draw what was learned,
-    and returns text. While it trains, `samples(loaded)` gives text to show at each validation, and `draw(loaded)` a
-    picture of what the model does right then, a minigrad.viz.Scene or None. `attend(loaded, text)` says what
-    the model is called with to see its attention: {"inputs": what `model(*inputs)` takes, "tokens": one for each position
-    of the sentence}, and if there are, "keys": the tokens of the source that cross-attention looks at, "options": {…}
-    for the call, "vocabulary": the names of the tokens that its result is logits of, and "logits" where the result is
-    none itself; `minigrad attention RUN text` shows it. `tiny` is a preset for quick checks, and `example_inputs` are
-    strings that `predict` answers, or a function of the config that returns them.
+    Needed:
+    `task` says what it is for; a model has the verbs of its task (minigrad.zoo.tasks).
+    `data(config, path)` reads the file or folder `path`, or makes its own data where it is None.
+    `build(config)` makes the model.
+    `loss(model, batch)` returns terms, `{"loss": (sum, units)}`.
+    `example(config)` is a tiny batch for checks.
+
+    Optional, of training:
+    `optimizer(model, config)` and `schedule(optimizer, config)` replace AdamW and a constant rate.
+    `metric` names the number of a validation by which a checkpoint is the best, the least unless `maximize`.
+    `samples(loaded)` returns text to show at each validation, `draw(loaded)` a minigrad.viz.Scene, or None.
+    `after(loaded, folder)` runs when training ends, and returns text to print.
+    `takes_data=False` refuses `--data`. `estimates_gradients` says why gradients are not the derivatives of the loss.
+
+    Optional, of use:
+    `predict(loaded, inputs)` answers a list of strings with one printable, JSON-able answer each.
+    `evaluate(loaded, path)` returns named numbers.
+    `verbs` become methods of what `load` returns; each takes the loaded model first.
+    `attend(loaded, text)` returns what the model is called with to show its attention: "inputs", what `model(*inputs)`
+    takes, and "tokens", one for each position; and if there are, "keys" (the tokens that cross-attention looks at),
+    "options" of the call, "vocabulary" (the names of the tokens that the logits are of), "logits", and "row".
+    `demo` is what `minigrad demo` shows.
+
+    Optional, of checks:
+    `tiny` are settings for quick checks. `example_inputs` are strings that `predict` answers, or a function of the
+    config that returns them. `presets` are named settings.
     """
 
     name: str
@@ -101,6 +139,7 @@ class ModelSpec:
     samples: Callable[[Any], str] | None = None
     draw: Callable[[Any], Any] | None = None
     attend: Callable[[Any, str], dict[str, Any]] | None = None
+    demo: Demo | None = None
     metric: str = "loss"  # which number of a validation says what is best
     maximize: bool = False
     example_inputs: Sequence[str] | Callable[[Any], Sequence[str]] = ()

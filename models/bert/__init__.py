@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from minigrad.engine.errors import ArgumentError
+from minigrad.errors import ArgumentError
 from minigrad.zoo import Config, Data, ModelSpec, option
 
 TASKS = ("pretrain", "classify", "tag", "answer", "similar")
@@ -23,13 +23,13 @@ class BertConfig(Config):
     hidden: int = option(128, "width inside of the MLPs", least=1)
     dropout: float = option(0.0, "share of values dropped while training", least=0)
     norm: str = option("pre", "whether blocks normalise before or after", choices=("pre", "post"))
-    positions: str = option("rotary", "how it is told where a word stands", choices=("learned", "rotary"))
+    positions: str = option("rotary", "position encoding", choices=("learned", "rotary"))
     pool: str = option("max", "what stands for a text: <s>, or the greatest of all tokens", choices=("first", "max"))
     context: int = option(128, "how many tokens are read at once, at most", least=8)
     mask: float = option(0.15, "share of the words to guess", least=0)
     vocab: int = option(10_000, "how many words, five special ones included, at most", least=7)
     examples: int = option(20_000, "how many generated examples to learn from, where no text is given", least=40)
-    classes: tuple[str, ...] = option((), "names of the classes or tags; the data tells")
+    classes: tuple[str, ...] = option((), "names of the classes or tags; read from the data")
     steps: int = option(3000, "how many steps to train")
     batch: int = option(1536, "how many tokens in a batch, padding included", least=1)
     lr: float = option(3e-3, "greatest learning rate")
@@ -59,7 +59,7 @@ def _require(is_met: bool, problem: str, expected: str) -> None:
 
 def data(config: BertConfig, path: str | None) -> Data:
     """Masked pairs of texts, or labelled examples; with `init`, in the words that the pretrained run knows."""
-    from .learning import data_of
+    from .examples import data_of
 
     return data_of(config, path)
 
@@ -76,7 +76,7 @@ def loss(model: Any, batch: Any) -> dict[str, Any]:
 
 
 def optimizer(model: Any, config: BertConfig) -> Any:
-    """AdamW. Only who trains asks for it, so it is here that the weights of a pretrained run are taken over."""
+    """AdamW. It is called for training only, so the weights of a pretrained run are loaded here."""
     from minigrad.optim import AdamW
 
     from .pretrained import begin_from
@@ -101,35 +101,35 @@ def example(config: BertConfig) -> Any:
 
 def predict(loaded: Any, inputs: list[str]) -> list[Any]:
     """As the task is: words for blanks, a class, tags, an answer, or likeness; two texts have | between them."""
-    from .predicting import answer
+    from .prediction import answer
 
     return [answer(loaded, text) for text in inputs]
 
 
 def evaluate(loaded: Any, path: str | None) -> dict[str, Any]:
     """What is right of texts held out, by BERT and by a bag of words that learned from the same, and the margin."""
-    from .judging import evaluate
+    from .evaluation import evaluate
 
     return evaluate(loaded, path)
 
 
 def attend(loaded: Any, text: str) -> dict[str, Any]:
     """How the model reads one text, or two with | between them, to see its attention."""
-    from .predicting import attend
+    from .prediction import attend
 
     return attend(loaded, text)
 
 
 def samples(loaded: Any) -> Any:
     """What it answers at the moment; a model that learns from somebody's own text need not know these words."""
-    from .predicting import samples
+    from .prediction import samples
 
-    return samples(loaded) if loaded.story["data"] is None else None
+    return samples(loaded) if loaded.arguments["data"] is None else None
 
 
 def example_inputs(config: BertConfig) -> tuple[str, ...]:
     """What can be asked about the stories."""
-    from .predicting import ASKED
+    from .prediction import ASKED
 
     return ASKED[config.task].instances
 
@@ -140,16 +140,16 @@ def after(loaded: Any, folder: Any) -> str | None:
 
     if loaded.config.task != "pretrain":
         return None
-    own = [] if loaded.story["data"] is None else ["--data", "LABELLED.tsv"]
+    own = [] if loaded.arguments["data"] is None else ["--data", "LABELLED.tsv"]
     return f"fine-tune it: {shlex.join(['minigrad', 'train', 'bert:classify', f'init={folder}', *own])}"
 
 
 _TUNED = {"examples": 2000, "steps": 300, "lr": 1e-3, "warmup": 30, "valid_every": 100}
-_COMPARED = {"examples": 8000, "steps": 1000, "valid_every": 250}  # a cosine alone tells little about each example
+_COMPARED = {"examples": 8000, "steps": 1000, "valid_every": 250}  # one cosine says little about each example
 
 spec = ModelSpec(
     name="bert",
-    task="language",
+    task="masked language model",
     summary="a transformer that reads both ways: fills in blanks, and is fine-tuned to classify, tag, answer, compare",
     config=BertConfig,
     data=data,

@@ -21,7 +21,7 @@ SHARPNESS, THRESHOLD = 10.0, 0.5  # at first: how much a cosine counts, and from
 class Bert(nn.Module):
     """Tokens (B, T) -> vectors (B, T, C), each of which has seen the whole text; `head` makes of them what the task wants.
 
-    A text is `<s> first </s>` or `<s> first </s> second </s>`, filled up with `<pad>`, which nobody attends to.
+    A text is `<s> first </s>` or `<s> first </s> second </s>`, filled up with `<pad>`, which is masked.
     """
 
     def __init__(self, config: Any):

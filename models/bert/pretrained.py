@@ -8,7 +8,7 @@ from typing import Any
 
 from minigrad import zoo
 from minigrad.data import Tokenizer
-from minigrad.engine.errors import ArgumentError, MinigradError
+from minigrad.errors import ArgumentError, MinigradError
 
 # What a model has in common with the run that it begins from.
 SHARED = ("vocab", "context", "dim", "layers", "heads", "hidden", "norm", "positions", "pool")

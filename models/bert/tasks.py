@@ -1,4 +1,4 @@
-"""What BERT is fine-tuned for, with examples from the plots of the shipped stories, which know who is who: nobody had to label anything."""
+"""What BERT is fine-tuned for, with examples from the plots of the shipped stories, which also give the labels."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from minigrad.data import WordTokenizer
-from minigrad.data.plots import PLOTS, cast
+
+from ..corpora.plots import PLOTS, cast
 
 OTHER = "other"
 # What the slots of plots are filled with; a word outside of all slots is none of it, even if it is spelt the same.

@@ -7,9 +7,10 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from minigrad.data import read_text, sentence_pairs, stories
-from minigrad.engine.errors import ArgumentError
+from minigrad.data import read_text
+from minigrad.errors import ArgumentError
 
+from ..corpora import sentence_pairs, stories
 from .batches import IGNORED
 from .tasks import Example
 
@@ -23,11 +24,11 @@ _END = re.compile(r"""(?:(?<=[.!?…])|(?<=[.!?…]["'”’»)]))\s+""")
 
 
 class Examples(NamedTuple):
-    """What is learned from, what is held out, which has no text of it, and what to tell about them."""
+    """Training examples, held-out examples, which share no text with them, and a message about both."""
 
     learned: list[Example]
     held: list[Example]
-    told: str = ""
+    summary: str = ""
 
 
 def pretraining_pairs(count: int, path: str | None) -> Examples:

@@ -32,7 +32,7 @@ def build(config: BitConfig) -> Any:
 
 def pack(loaded: Any, path: str) -> dict[str, Any]:
     """`load(run).pack("small.safetensors")` writes the packed levels, and says how much smaller they are than floats."""
-    from minigrad.engine.errors import ArgumentError
+    from minigrad.errors import ArgumentError
 
     from .packing import write
 
@@ -55,17 +55,17 @@ def after(loaded: Any, folder: Any) -> str:
     import tempfile
     from pathlib import Path
 
-    from minigrad.zoo.running import load_as, trainer_of
+    from minigrad.zoo import load_as, trainer_of
 
     from .model import BitMLP
 
-    rows, story = {}, loaded.story
+    rows, arguments = {}, loaded.arguments
     with tempfile.TemporaryDirectory() as room:
         for kind in reversed(BitMLP.KINDS):
             model = loaded.model
             if kind != loaded.config.kind:
                 config, out = replace(loaded.config, kind=kind), Path(room) / kind
-                options = {name: story[name] for name in ("seed", "max_steps", "device")}
+                options = {name: arguments[name] for name in ("seed", "max_steps", "device")}
                 trainer_of(spec, config, out, progress=False, **options).train()
                 model = load_as(spec, out).model
             home = Path(folder) if model is loaded.model else Path(room)

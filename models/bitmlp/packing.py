@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import minigrad as mg
-from minigrad.engine.errors import CheckpointError
+from minigrad.errors import CheckpointError
 
 from .model import BitMLP, levels
 

@@ -114,17 +114,17 @@ def evaluate(loaded: Any, path: str | None) -> dict[str, Any]:
 
 def after(loaded: Any, folder: Any) -> str:
     """The accuracy on test images beside that of a linear softmax trained alike, and what is taken for what."""
-    from minigrad.zoo.running import trainer_of
+    from minigrad.zoo import trainer_of
 
     from .images import images
     from .model import accuracy, as_table, confusions
 
-    config, story = loaded.config, loaded.story
+    config, arguments = loaded.config, loaded.arguments
     test = images(config.held_out, config.images_seed, "test")
     counts = confusions(loaded.model, *test)
     lines = [f"accuracy on {config.held_out} test images: {accuracy(counts):.2%}"]
     if config.net != "linear":
-        options = {name: story[name] for name in ("seed", "max_steps", "device")}
+        options = {name: arguments[name] for name in ("seed", "max_steps", "device")}
         plain = trainer_of(spec, replace(config, net="linear"), None, progress=False, **options)
         plain.train()
         linear = accuracy(confusions(plain.model, *test))

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from minigrad.engine.errors import ArgumentError
+from minigrad.errors import ArgumentError
 
 SIZE = 16
 MARGIN = 2.5  # between a drawing that was read from a file and the edge, as much as a usual image has

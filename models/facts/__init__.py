@@ -23,7 +23,7 @@ class FactsConfig(Config):
 
 
 def data(config: FactsConfig, path: str | None) -> Data:
-    """Names and sports: all facts, and all other combinations but the unseen; judged by all."""
+    """Names and sports: all facts, and all other combinations but the unseen; evaluated on all."""
     import numpy as np
 
     from minigrad.train import ArrayBatches
@@ -64,7 +64,7 @@ def example(config: FactsConfig) -> Any:
 
 def _parsed(text: str) -> tuple[int, int]:
     """ "Michael Jordan" -> (1, 1); either name may be missing."""
-    from minigrad.engine.errors import ArgumentError, nearest
+    from minigrad.errors import ArgumentError, nearest
 
     from .model import FIRST, LAST
 

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
-from minigrad.engine.errors import ArgumentError
+from minigrad.errors import ArgumentError
 from minigrad.zoo import Config, Data, ModelSpec, option
 
 
@@ -24,7 +24,7 @@ class GPTConfig(Config):
     hidden: int | None = option(
         None, "how many neurons in each MLP; none for 4 dim, or as many weights if it is gated", least=1
     )
-    positions: str = option("learned", "how places are told", choices=("learned", "sinusoidal", "rotary"))
+    positions: str = option("learned", "position encoding", choices=("learned", "sinusoidal", "rotary"))
     norm: str = option("layer", "LayerNorm or RMSNorm", choices=("layer", "rms"))
     activation: str = option(
         "gelu_tanh",
@@ -197,7 +197,7 @@ _BABY = {"layers": 6, "heads": 6, "dim": 384, "context": 256, "batch": 8, "lr": 
 
 spec = ModelSpec(
     name="gpt",
-    task="language",
+    task="language model",
     summary="GPT-2's architecture: continues text, sorts digits, learns rules from examples in its prompt",
     config=GPTConfig,
     data=data,

@@ -18,7 +18,7 @@ import numpy as np
 import minigrad as mg
 from minigrad.data import BlockBatch, CharTokenizer
 from minigrad.decode import LanguageModel, Sampling, continue_text, generate
-from minigrad.engine.errors import ArgumentError
+from minigrad.errors import ArgumentError
 from minigrad.zoo import Data
 
 from .model import IGNORED, mean_loss
@@ -42,7 +42,7 @@ CONTEXT = SHOTS * STEP - 1  # what the model has to see: a whole text but for th
 
 @cache
 def words(held_out: bool) -> list[str]:
-    """All words of different letters that are kept for judging, one in four, or all the others."""
+    """All words of different letters that are held out, one in four, or all the others."""
     every = ("".join(letters) for letters in permutations(LETTERS, SIZE))
     return [word for word in every if (zlib.crc32(word.encode()) % 4 == 0) == held_out]
 
@@ -68,7 +68,7 @@ def text_batch(random: np.random.Generator, count: int, tokenizer: CharTokenizer
 
 
 def few_shot_data(config: Any, path: str | None) -> Data:
-    """Texts made up as they are needed; judged by words that are never learned from."""
+    """Texts generated as needed; validated on words that are never learned from."""
     refuse_data("few-shot", path)
     tokenizer = CharTokenizer(LETTERS + LETTERS.upper() + ">;")
     seed = int(mg.randint(0, 2**31, (1,)).item())

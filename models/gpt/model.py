@@ -39,18 +39,19 @@ class GPT(nn.Module):
         dropout: float = 0.0,
     ):
         self.context = context
-        self.tokens = nn.Embedding(vocab, dim)
         # Tokens start small beside sines, which go up to 1, so they are enlarged as in "Attention is all you need".
         self.scale = dim**0.5 if positions == "sinusoidal" else 1.0
         self.positions: Any = None
-        if positions != "rotary":
-            learned = positions == "learned"
-            self.positions = nn.LearnedPositions(context, dim) if learned else nn.SinusoidalPositions(dim)
-        self.dropout = nn.Dropout(dropout)
-        self.encoder = nn.Encoder(
-            layers, dim, heads, hidden, causal=True, activation=activation, norm=norm, bias=bias, dropout=dropout,
-            rotary=nn.RotaryPositions(dim // heads) if positions == "rotary" else None,
-        )  # fmt: skip
+        with nn.init.skip():  # every matrix is drawn once, below
+            self.tokens = nn.Embedding(vocab, dim)
+            if positions != "rotary":
+                learned = positions == "learned"
+                self.positions = nn.LearnedPositions(context, dim) if learned else nn.SinusoidalPositions(dim)
+            self.dropout = nn.Dropout(dropout)
+            self.encoder = nn.Encoder(
+                layers, dim, heads, hidden, causal=True, activation=activation, norm=norm, bias=bias, dropout=dropout,
+                rotary=nn.RotaryPositions(dim // heads) if positions == "rotary" else None,
+            )  # fmt: skip
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

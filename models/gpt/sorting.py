@@ -13,7 +13,7 @@ import numpy as np
 import minigrad as mg
 from minigrad.data import BlockBatch, CharTokenizer
 from minigrad.decode import LanguageModel, Sampling, continue_text, generate
-from minigrad.engine.errors import ArgumentError
+from minigrad.errors import ArgumentError
 from minigrad.zoo import Data
 
 from .model import IGNORED, mean_loss
@@ -26,7 +26,7 @@ DIGITS = "0123456789"
 
 
 def is_held_out(row: np.ndarray) -> bool:
-    """Whether a sequence is kept for judging: one in four, whichever seed is used."""
+    """Whether a sequence is held out: one in four, whichever seed is used."""
     return zlib.crc32(row.astype(np.uint8).tobytes()) % 4 == 0
 
 
@@ -50,7 +50,7 @@ def batch_of(digits: np.ndarray, tokenizer: CharTokenizer) -> BlockBatch:
 
 
 def sort_data(config: Any, path: str | None) -> Data:
-    """Sequences drawn as they are needed; judged by some that are never learned from."""
+    """Sequences drawn as needed; validated on some that are never learned from."""
     refuse_data("sort", path)
     tokenizer = tokenizer_of(config)
     draw = partial(drawn, length=config.digits, kinds=config.kinds)

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minigrad.data import BlockBatch, Sampler
-from minigrad.engine.errors import ArgumentError
+from minigrad.errors import ArgumentError
 from minigrad.zoo import Data
 
 
 class Task(NamedTuple):
-    """The data of a task, what a model trained on it does (judge itself, answer one input, write on, show itself), and a prompt."""
+    """The data of a task, what a model trained on it does (evaluate, predict, sample, display), and a prompt."""
 
     data: Callable[[Any, str | None], Data]
     evaluate: Callable[[Any, str | None], dict[str, Any]]

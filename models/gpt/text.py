@@ -18,14 +18,14 @@ from minigrad.data import (
     WordTokenizer,
     read_text,
     split_text,
-    story_text,
 )
 from minigrad.data.errors import DataError
 from minigrad.decode import Sampling, continue_text
 from minigrad.metrics import perplexity
-from minigrad.train.steps import evaluate as mean_loss
+from minigrad.train.evaluation import evaluate as mean_loss
 from minigrad.zoo import Data
 
+from ..corpora import story_text
 from .model import loss
 from .task import Task
 
@@ -36,7 +36,7 @@ SHOWN = 200  # tokens of a sample at a validation
 
 
 def text_of(config: Any, path: str | None) -> str:
-    """The text of a file, or of the stories; lines of a file that cannot be read are told of."""
+    """The text of a file, or of the stories; a message names lines of a file that cannot be read."""
     if path is None:
         return story_text(config.characters)
     text, report = read_text(path)
@@ -57,7 +57,7 @@ def tokenizer_for(config: Any, text: str) -> Tokenizer:
 
 
 def text_data(config: Any, path: str | None) -> Data:
-    """Blocks from anywhere in the first nine tenths; judged by all the rest, in blocks that do not overlap."""
+    """Blocks from anywhere in the first nine tenths; validated on the rest, in blocks that do not overlap."""
     split = split_text(text_of(config, path), valid=0.1)
     tokenizer = tokenizer_for(config, split.train)
     learned = tokenizer.encode(split.train)
@@ -90,12 +90,15 @@ def whole(config: Any, ids: list[int]) -> BlockBatches | None:
 def evaluate_text(loaded: Any, path: str | None) -> dict[str, Any]:
     """The mean loss over the whole of the text that was held out, or over the whole of another file."""
     config, text = loaded.config, text_of(loaded.config, path)
-    is_own = loaded.story["data"] == (None if path is None else os.path.abspath(path))
+    is_own = loaded.arguments["data"] == (None if path is None else os.path.abspath(path))
     judged = split_text(text, valid=0.1).valid if is_own else text
     batches = whole(config, loaded.tokenizer.encode(judged))
     if batches is None:
         raise DataError(
-            "gpt: too little text is held out to judge by", "2 tokens or more", repr(judged), "give another --data"
+            "gpt: too little text is held out for an evaluation",
+            "2 tokens or more",
+            repr(judged),
+            "give another --data",
         )
     mean = mean_loss(loaded.model, loss, batches)["loss"]
     targets = len(batches.ids) - 1

@@ -21,7 +21,7 @@ class RegressionConfig(Config):
 
 
 def data(config: RegressionConfig, path: str | None) -> Data:
-    """A hundred points of sin(x), judged between them."""
+    """A hundred points of sin(x), validated between them."""
     from minigrad.train import ArrayBatches
 
     from .model import between, points
@@ -65,7 +65,7 @@ def predict(loaded: Any, inputs: list[str]) -> list[Any]:
 
     import numpy as np
 
-    from minigrad.engine.errors import ArgumentError
+    from minigrad.errors import ArgumentError
 
     from .model import function_of
 
@@ -121,7 +121,7 @@ def after(loaded: Any, folder: Any) -> str:
 
 def draw(loaded: Any) -> Any:
     """The points, and the curve through them."""
-    from minigrad.viz.plane import fit
+    from minigrad.viz.drawing.plane import fit
 
     from .model import function_of, points
 
@@ -143,7 +143,7 @@ spec = ModelSpec(
     example_inputs=("1.5", "-3"),
     evaluate=evaluate,
     schedule=schedule,
-    # A line is judged once, at its end: between the points another line is better, and would be kept as the best.
+    # A line is validated once, at its end: between the points another line is better, and would be kept as the best.
     presets={"linear": {"hidden": (), "lr": 0.1, "steps": 1000, "valid_every": 1000}},
     tiny={"steps": 300},
     after=after,

@@ -43,7 +43,7 @@ def points() -> tuple[np.ndarray, np.ndarray]:
 
 
 def between() -> tuple[np.ndarray, np.ndarray]:
-    """What it is judged by: the 99 places in the middle between two points, each (99, 1)."""
+    """The validation data: the 99 places in the middle between two points, each (99, 1)."""
     x, _ = points()
     middle = (x[1:] + x[:-1]) / 2
     return middle, np.sin(middle)

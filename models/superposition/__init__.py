@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from minigrad.engine.errors import ArgumentError
+from minigrad.errors import ArgumentError
 from minigrad.zoo import Config, Data, ModelSpec, option
 
 
@@ -34,7 +34,7 @@ class SuperpositionConfig(Config):
 
 
 def data(config: SuperpositionConfig, path: str | None) -> Data:
-    """Rows of random features, always new ones to learn from and always the same to judge by."""
+    """Rows of random features, always new ones for training, always the same for validation."""
     import minigrad as mg
 
     from .features import SparseFeatures
@@ -101,7 +101,7 @@ def _features(text: str, count: int) -> dict[int, float]:
 
 def evaluate(loaded: Any, path: str | None) -> dict[str, Any]:
     """The loss, beside that of keeping as many features as there are dimensions, and `features.report`."""
-    from minigrad.train.steps import evaluate as mean_loss
+    from minigrad.train.evaluation import evaluate as mean_loss
 
     from .features import report
 
@@ -111,7 +111,7 @@ def evaluate(loaded: Any, path: str | None) -> dict[str, Any]:
     return {
         "loss": mean_loss(loaded.model, loss, data(config, path).valid)["loss"],
         "loss_of_one_feature_per_dimension": variance * given_up,
-        **report(loaded.model.W.numpy(), config, loaded.story["seed"]),
+        **report(loaded.model.W.numpy(), config, loaded.arguments["seed"]),
     }
 
 
@@ -119,7 +119,7 @@ def autoencoder(loaded: Any) -> Any:
     """The sparse autoencoder of the model's hidden numbers, trained anew: the same one every time."""
     from . import features
 
-    return features.autoencoder(loaded.model.W.numpy(), loaded.config, loaded.story["seed"])
+    return features.autoencoder(loaded.model.W.numpy(), loaded.config, loaded.arguments["seed"])
 
 
 def table(loaded: Any) -> str:
@@ -145,7 +145,7 @@ def after(loaded: Any, folder: Any) -> str:
     from .features import FOUND, STORED, report
 
     config = loaded.config
-    found = report(loaded.model.W.numpy(), config, loaded.story["seed"])
+    found = report(loaded.model.W.numpy(), config, loaded.arguments["seed"])
     return (
         f"stored (length of {STORED} or more): {found['stored']} of {config.features} features in {config.dims} "
         f"dimensions, interference {found['interference']:.2f}\n"
@@ -157,7 +157,7 @@ def after(loaded: Any, folder: Any) -> str:
 
 def draw(loaded: Any) -> Any:
     """The directions of the features, or in more than two dimensions their products."""
-    from minigrad.viz.plane import directions
+    from minigrad.viz.drawing.plane import directions
 
     config = loaded.config
     return directions(loaded.model.W.numpy(), f"{config.features} features in {config.dims} dimensions")

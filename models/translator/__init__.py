@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from minigrad.engine.errors import ArgumentError
-from minigrad.zoo import Config, Data, ModelSpec, option
+from minigrad.errors import ArgumentError
+from minigrad.zoo import Config, Data, Demo, DemoResult, ModelSpec, option
 
 CORPORA = ("phrasebook", "pairs", "reverse", "denoise", "multi30k", "tatoeba")
 
@@ -17,8 +17,8 @@ class TranslatorConfig(Config):
 
     corpus: str = option("phrasebook", "what to learn from, unless --data says it", choices=CORPORA)
     pairs: int = option(80_000, "how many examples are made, where they are made", least=1)
-    form: str = option("", "of text: as it is, small letters, or the phrasebook's", choices=("", "plain", "lower", "phrasebook"))  # fmt: skip
-    vocabulary: str = option("", "of what: words, or byte pairs, which know no unknown word", choices=("", "word", "bpe"))  # fmt: skip
+    form: str = option("", "form of the text: as it is, lower case, or the phrasebook's", choices=("", "plain", "lower", "phrasebook"))  # fmt: skip
+    vocabulary: str = option("", "words, or byte pairs, which have no unknown words", choices=("", "word", "bpe"))  # fmt: skip
     vocab: int | None = option(None, "how many tokens at most, five special ones included", least=6)
     depth: int | None = option(None, "how many layers in the encoder, and in the decoder", least=1)
     dim: int | None = option(None, "the width", least=1)
@@ -27,11 +27,11 @@ class TranslatorConfig(Config):
     activation: str = option("relu", "inside the MLPs", choices=("relu", "gelu", "swiglu"))
     norm_first: bool = option(True, "normalise before each part (pre-norm), not after (post-norm)")
     tied: bool = option(True, "one matrix for the vectors of both languages and for the output")
-    dropout: float | None = option(None, "how much is dropped in training", least=0)
-    inner_dropout: float | None = option(None, "that of attention weights and inside MLPs, if another", least=0)
+    dropout: float | None = option(None, "dropout probability", least=0)
+    inner_dropout: float | None = option(None, "dropout of attention weights and inside MLPs, if different", least=0)
     smoothing: float = option(0.1, "label smoothing", least=0)
     sampling: float = option(0.0, "scheduled sampling: how often the decoder is fed its own choice", least=0)
-    positions: str = option("sinusoidal", "how places are told", choices=("sinusoidal", "rotary"))
+    positions: str = option("sinusoidal", "position encoding", choices=("sinusoidal", "rotary"))
     masked: float = option(0.3, "denoise: which share of a text is masked", least=0)
     span: float = option(3.0, "denoise: how many tokens a mask hides, on average", least=1)
     max_length: int = option(100, "longer sentences, in tokens, are left out", least=2)
@@ -46,7 +46,7 @@ class TranslatorConfig(Config):
     beams: int = option(5, "beams that a translation is searched with; 1 is greedy", least=1)
     alpha: float = option(1.0, "length penalty of the search: the more, the longer", least=0)
     bleu: str = option("13a", "how BLEU cuts texts into words", choices=("13a", "intl", "char", "none"))
-    judged: int = option(1000, "how many test sentences are translated to judge it, at most", least=1)
+    judged: int = option(1000, "how many test sentences are translated in an evaluation, at most", least=1)
 
     def __post_init__(self) -> None:
         if self.dim and self.heads:
@@ -76,14 +76,14 @@ def _require(is_met: bool, problem: str, expected: str) -> None:
 
 def data(config: TranslatorConfig, path: str | None) -> Data:
     """Pairs from the shipped phrasebook and grammar, from a task, or from anybody's files."""
-    from .choosing import prepared
+    from .preparation import prepared
 
     return prepared(config, path)
 
 
 def build(config: TranslatorConfig) -> Any:
-    from .choosing import sized
     from .model import Translator
+    from .preparation import sized
 
     c = sized(config)
     return Translator(
@@ -112,7 +112,7 @@ def example(config: TranslatorConfig) -> Any:
 def optimizer(model: Any, config: TranslatorConfig) -> Any:
     from minigrad.optim import AdamW
 
-    from .choosing import sized
+    from .preparation import sized
 
     return AdamW(model.parameters(), lr=sized(config).lr, betas=(0.9, 0.98), eps=1e-9, weight_decay=config.weight_decay)
 
@@ -120,7 +120,7 @@ def optimizer(model: Any, config: TranslatorConfig) -> Any:
 def schedule(optimizer: Any, config: TranslatorConfig) -> Any:
     from minigrad.optim import Cosine, InverseSqrt, Noam
 
-    from .choosing import sized
+    from .preparation import sized
 
     if config.schedule == "inverse-sqrt":
         return InverseSqrt(optimizer, config.warmup)
@@ -144,8 +144,8 @@ def example_inputs(config: TranslatorConfig) -> list[str]:
 
 
 def translate(loaded: Any, texts: Any, **options: Any) -> list[Any]:
-    """Translations of a text or of several, as `minigrad_models.translator.translating.translate` makes them."""
-    from .translating import translate
+    """Translations of a text, or of several, as `minigrad.decode.translate` makes them."""
+    from .translation import translate
 
     if not isinstance(texts, str | list | tuple):
         raise ArgumentError("translate: this is no text", "a text, or a list of texts", repr(texts)[:60])
@@ -154,59 +154,44 @@ def translate(loaded: Any, texts: Any, **options: Any) -> list[Any]:
 
 def evaluate(loaded: Any, path: str | None) -> dict[str, Any]:
     """BLEU, chrF, perplexity and exact match on test sentences, teacher-forced and free-running accuracy, worst examples."""
-    from .judging import evaluate
+    from .evaluation import evaluate
 
     return evaluate(loaded, path)
 
 
 def exposure(loaded: Any, path: str | None = None) -> Any:
     """How often each position is right when fed the true tokens before it, and when fed the model's own."""
-    from .judging import exposure
+    from .evaluation import exposure
 
     return exposure(loaded, path)
 
 
-def attend(loaded: Any, text: str, **options: Any) -> dict[str, Any]:
+def attend(loaded: Any, text: str) -> dict[str, Any]:
     """What the model is called with to see its attention while it translates a text."""
-    from .translating import attend
+    from minigrad.decode.translation import attention_inputs
 
-    return attend(loaded, text, **options)
-
-
-def attention(loaded: Any, text: str, **options: Any) -> Any:
-    """All attentions while a text is translated, as a minigrad.viz Attention."""
-    from minigrad.viz.attending import attention
-
-    given = attend(loaded, text, **options)
-    return attention(loaded.model, *given.pop("inputs"), title=f"translator: {text}", **given)
-
-
-def tree(loaded: Any, translation: Any) -> dict[str, Any]:
-    """The tree of the search that found a translation, for minigrad.viz.beam."""
-    from .translating import tree_of
-
-    return tree_of(loaded, translation)
+    return attention_inputs(loaded.tokenizer, translate(loaded, [text])[0])
 
 
 def draw(loaded: Any) -> Any:
     """Which words of a translation look at which of the source, right now: a minigrad.viz.Scene."""
-    from .judging import shown_pairs
+    from .evaluation import shown_pairs
 
-    return attention(loaded, shown_pairs(loaded)[0][0]).alignment()
+    return loaded.attention(shown_pairs(loaded)[0][0]).alignment()
 
 
 def samples(loaded: Any) -> str:
     """A few sentences and how they are translated right now."""
-    from .judging import samples
+    from .evaluation import samples
 
     return samples(loaded)
 
 
 def after(loaded: Any, folder: Any) -> str:
-    """How to ask it, with a sentence that it was judged by."""
+    """How to ask it, with a sentence of its test set."""
     import shlex
 
-    from .judging import shown_pairs
+    from .evaluation import shown_pairs
 
     asked = shown_pairs(loaded)[0][0]
     verb = (
@@ -217,6 +202,34 @@ def after(loaded: Any, folder: Any) -> str:
     return f"ask it: {shlex.join(['minigrad', *verb])}"
 
 
+def _demo(loaded: Any, folder: Any) -> DemoResult:
+    """How much of the phrasebook, and of sentences that it never saw, is exactly right; success means enough of both."""
+    scores = loaded.evaluate()
+    shown = "\n".join(f"  {found.source} -> {found.text}" for found in translate(loaded, DEMO_SENTENCES))
+    book, held, count = scores["phrasebook_exact_match"], scores["exact_match"], scores["phrasebook_sentences"]
+    is_learned = book == 100 and held >= DEMO_HELD_OUT
+    verdict = (
+        f"{round(book * count / 100)} of {count} phrases are exact, "
+        f"and {held:.1f} % of {scores['sentences']:,} sentences it never saw"
+    )
+    wanted = "." if is_learned else f" (wanted: all, and {DEMO_HELD_OUT:g} %)."
+    commands = {
+        "ask it": ["translate", "Where is the station?", "--run", folder],
+        "look inside": ["translate", "You are welcome", "--run", folder, "--attention", "seen.html"],
+    }
+    return DemoResult(is_learned, verdict + wanted, shown, commands)
+
+
+DEMO_SENTENCES = (
+    "You are welcome", "Where is the library?", "How much does it cost?", "I do not look for the blue map",
+)  # fmt: skip
+DEMO_HELD_OUT = 97.0  # per cent of sentences that training never showed, to be exactly right
+DEMO = Demo(
+    "A translator learns English to Spanish from nothing",
+    "the whole phrasebook, and sentences that it was never shown",
+    _demo,
+    fixed=["corpus"],
+)
 _MULTI30K = {
     "corpus": "multi30k", "form": "lower", "vocabulary": "bpe", "vocab": 8000, "depth": 4, "dim": 128, "heads": 4,
     "hidden": 256, "dropout": 0.2, "smoothing": 0.1, "batch": 1500, "lr": 0.003,
@@ -273,10 +286,11 @@ spec = ModelSpec(
         "lr": 1e-2,
         "beams": 2,
     },  # fmt: skip
-    verbs={"translate": translate, "exposure": exposure, "attention": attention, "tree": tree},
+    verbs={"translate": translate, "exposure": exposure},
     samples=samples,
     draw=draw,
     attend=attend,
     after=after,
+    demo=DEMO,
     example_inputs=example_inputs,
 )

@@ -32,7 +32,9 @@ class Word2vecConfig(Config):
 
 def lines_of(config: Word2vecConfig, path: str | None) -> list[str]:
     """The lines of a text file, or a generated story each."""
-    from minigrad.data import read_text, stories
+    from minigrad.data import read_text
+
+    from ..corpora import stories
 
     if path is None:
         return [story.text for story in stories(config.stories)]
@@ -115,7 +117,7 @@ def word_space(loaded: Any) -> Any:
 
 def predict(loaded: Any, inputs: list[str]) -> list[Any]:
     """For a word, the nearest ones; for three, "dog barked cat", what is to the third as the second is to the first."""
-    from minigrad.engine.errors import ArgumentError
+    from minigrad.errors import ArgumentError
 
     points = word_space(loaded)
     answers = []
@@ -141,7 +143,7 @@ def evaluate(loaded: Any, path: str | None) -> dict[str, Any]:
     """
     import math
 
-    from minigrad.train.steps import evaluate as mean_loss
+    from minigrad.train.evaluation import evaluate as mean_loss
 
     learned, held = split(lines_of(loaded.config, path))
     judged = pairs_of(loaded.config, held or learned, loaded.tokenizer)
@@ -153,7 +155,7 @@ def evaluate(loaded: Any, path: str | None) -> dict[str, Any]:
     }
     if path is not None:
         return found
-    from .judging import compared
+    from .evaluation import compared
 
     return {**found, **compared(points, pairs_of(loaded.config, learned, loaded.tokenizer).pairs(0))}
 
@@ -174,13 +176,13 @@ def after(loaded: Any, folder: Any) -> str:
 
 def draw(loaded: Any) -> Any:
     """A map of words: of some kinds that the stories have, or else of the most frequent ones."""
-    from minigrad.viz.embeddings import embedding_map
+    from minigrad.viz.drawing.embeddings import embedding_map
 
-    from .judging import kinds
+    from .evaluation import kinds
 
     points = word_space(loaded)
     known = {kind: sorted(word for word in kinds()[kind] if word in points.place) for kind in DRAWN}
-    own = loaded.story["data"] is None and sum(map(len, known.values())) > len(DRAWN)
+    own = loaded.arguments["data"] is None and sum(map(len, known.values())) > len(DRAWN)
     words = [word for group in known.values() for word in group] if own else points.words[:DRAWN_WORDS]
     places = [points.place[word] for word in words]
     return embedding_map(points.directions[places], words, known if own else None, title="words")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from minigrad.data import SPECIALS, UNK, Sampler, WordTokenizer
-from minigrad.engine.errors import ArgumentError
+from minigrad.errors import ArgumentError
 
 LONGEST = 1000  # words; a longer line is cut, since some files are one line
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from minigrad.engine.errors import ArgumentError, is_whole
+from minigrad.errors import ArgumentError, is_whole
 from minigrad.nn import read_word_vectors
 from minigrad.saving import write_atomically
 

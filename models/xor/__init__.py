@@ -24,7 +24,7 @@ class XorConfig(Config):
 
 
 def data(config: XorConfig, path: str | None) -> Data:
-    """All four rows, for training and for judging."""
+    """All four rows, for training and validation."""
     from minigrad.train import ArrayBatches
 
     return Data(ArrayBatches(example(config), config.batch), ArrayBatches(example(config), 4, shuffle=False))
@@ -63,7 +63,7 @@ def example(config: XorConfig) -> Any:
 def predict(loaded: Any, inputs: list[str]) -> list[Any]:
     """The probability that the answer is 1, for inputs such as "1 0"."""
     import minigrad as mg
-    from minigrad.engine.errors import ArgumentError
+    from minigrad.errors import ArgumentError
 
     answers = []
     for text in inputs:
@@ -90,7 +90,7 @@ def stuck(loaded: Any, networks: int = BARE) -> dict[str, int]:
 
     from .model import right_answers
 
-    config = replace(loaded.config, steps=loaded.story["max_steps"])
+    config = replace(loaded.config, steps=loaded.arguments["max_steps"])
     return {"networks": networks, "stuck": sum(right < 4 for right in right_answers(config, range(networks)))}
 
 
@@ -112,7 +112,7 @@ def after(loaded: Any, folder: Any) -> str:
 def draw(loaded: Any) -> Any:
     """How probable 1 is all over the plane."""
     import minigrad as mg
-    from minigrad.viz.plane import decision_surface
+    from minigrad.viz.drawing.plane import decision_surface
 
     from .model import ROWS, TARGETS
 

@@ -3,6 +3,7 @@
 
 # %%
 import numpy as np
+from minigrad_models import corpora
 
 import minigrad as mg
 from minigrad import nn
@@ -55,7 +56,7 @@ assert table.weight.grad.tolist() == [[1] * 4, [3] * 4, [0] * 4]
 # it would be hundreds of thousands.
 
 # %%
-stories = [story.text.lower() for story in mg.data.stories(2000)]
+stories = [story.text.lower() for story in corpora.stories(2000)]
 words = mg.data.WordTokenizer.train(stories, min_count=5)
 together = np.zeros((words.vocab_size, words.vocab_size))
 for story in stories:

@@ -5,6 +5,7 @@
 from pathlib import Path
 
 import numpy as np
+from minigrad_models import corpora
 
 import minigrad as mg
 from minigrad import nn
@@ -102,7 +103,7 @@ def greedy(text):
 
 
 # %%
-sentences = [english for english, _ in mg.data.phrasebook()[::30]] + ["the girl is reading a red book"]
+sentences = [english for english, _ in corpora.phrasebook()[::30]] + ["the girl is reading a red book"]
 theirs = [found.text for found in translator.translate(sentences, beams=1)]
 for sentence, text in zip(sentences[:5], theirs):
     print(f"{sentence} -> {text}")
@@ -116,7 +117,7 @@ assert [greedy(sentence) for sentence in sentences] == theirs
 # ## 3. After a mistake
 
 # %%
-new = dict(mg.data.grammar_pairs("heldout", 300, seed=5))
+new = dict(corpora.grammar_pairs("heldout", 300, seed=5))
 words, next_words = [], []  # is a word right; is the word after the first wrong one right
 for found in translator.translate(list(new), beams=1):
     said = [*found.pieces[0].hypotheses[0].tokens, EOS]

@@ -5,6 +5,7 @@
 from pathlib import Path
 
 import numpy as np
+from minigrad_models import corpora
 from minigrad_models.bert.batches import IGNORED, encoded, joined
 from minigrad_models.bert.model import Bert
 
@@ -117,7 +118,7 @@ for number, listed in enumerate(KINDS.values(), 1):
 
 def labelled(count, seed):
     draw = np.random.default_rng(seed)
-    sentences = [draw.choice(told.sentences) for told in mg.data.stories(count, seed)]
+    sentences = [draw.choice(told.sentences) for told in corpora.stories(count, seed)]
     ids = Padded.of([joined(encoded(tokenizer, sentence), None, 128) for sentence in sentences]).ids
     return ids, np.where(ids >= len(SPECIALS), kind_of[ids], IGNORED)
 

@@ -13,7 +13,7 @@ from minigrad import nn, optim
 
 root = Path(mg.__file__).resolve().parent.parent  # the checkout
 sys.path.append(str(root / "tests"))
-fake = importlib.import_module("fake_device")
+fake = importlib.import_module("support.fake_device")
 
 # %% [markdown]
 # ## 1. A module as an argument

@@ -38,7 +38,7 @@ __device__ real over_block(real value) {
 __device__ real block_sum(real value) { return over_block<true>(value); }
 __device__ real block_max(real value) { return over_block<false>(value); }
 
-// engine/draws.py: 32 random bits for an element's number, by a key of two halves.
+// random.py: 32 random bits for an element's number, by a key of two halves.
 __device__ Bits mixed(Bits x, Bits half) {
     x ^= half;
     x ^= x >> 16;

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...engine.backend import Array, backend_of
+from ...engine.op import Function
 from .. import definitions as d
 from ..numpy import (
     accepts_embedding,
@@ -16,6 +17,7 @@ from ..numpy import (
     are_floating,
     rows_of,
 )
+from ..registry import FUSED
 from .launching import dropout_arguments, each, register
 
 Gradients = Sequence[Array | None]
@@ -73,12 +75,16 @@ def linear_gelu_backward(
     return linear_backward(g, None, needs, x, weight, bias)
 
 
-def silu_forward(a: Array) -> tuple[Array, None]:
-    return _mapped("silu_forward", a), None
+def register_activation(function: Function) -> None:
+    """The kernels NAME_forward(x, out, n) and NAME_backward(g, x, out, n) compute an op of one input, element by element."""
 
+    def forward(x: Array) -> tuple[Array, None]:
+        return _mapped(f"{function.name}_forward", x), None
 
-def silu_backward(g: Array, kept: None, needs: Sequence[bool], a: Array) -> Gradients:
-    return (_mapped("silu_backward", g, a),)
+    def backward(g: Array, kept: None, needs: Sequence[bool], x: Array) -> Gradients:
+        return (_mapped(f"{function.name}_backward", g, x),)
+
+    register(function, forward, backward, are_floating)
 
 
 def swiglu_forward(x: Array) -> tuple[Array, None]:
@@ -126,7 +132,9 @@ def embedding_backward(
 register(d.linear, linear_forward, linear_backward, accepts_linear)
 register(d.gelu, gelu_forward, gelu_backward, accepts_gelu)
 register(d.linear_gelu, linear_gelu_forward, linear_gelu_backward, accepts_linear_gelu)
-register(d.silu, silu_forward, silu_backward, are_floating)
 register(d.swiglu, swiglu_forward, swiglu_backward, accepts_swiglu)
 register(d.dropout, dropout_forward, dropout_backward, are_floating)
+for _op in FUSED.values():
+    if _op.own and _op.elementwise and _op.arity == 1 and not _op.attributes:
+        register_activation(_op)
 register(d.embedding, embedding_forward, embedding_backward, accepts_embedding)

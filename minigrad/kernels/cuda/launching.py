@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from ...engine.backend import Array, on_device_of
-from ..fused import Fused, Kernel
+from ...engine.op import Function
+from ..registry import Kernel
 
 SOURCES = ("common.cu", "elementwise.cu", "rows.cu", "steps.cu")
 REALS = {"f": "float", "d": "double"}
@@ -76,9 +77,9 @@ def dropout_arguments(p: float, key: int, first: int) -> tuple[int, float, int, 
     return threshold, 1 / (1 - p) if p < 1 else 0.0, key & 0xFFFFFFFF, key >> 32, first & 0xFFFFFFFF
 
 
-def register(fused: Fused, forward: Any, backward: Any, accepts: Any) -> None:
+def register(function: Function, forward: Any, backward: Any, accepts: Any) -> None:
     """Make this the CUDA kernel of a fused op; it runs on the device where its first array is."""
-    fused.kernels["cuda"] = Kernel(_there(forward), _there(backward), accepts)
+    function.kernels["cuda"] = Kernel(_there(forward), _there(backward), accepts)
 
 
 def _there(function: Callable[..., Any]) -> Callable[..., Any]:

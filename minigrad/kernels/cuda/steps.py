@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from ...engine.backend import Array, backend_of, on_device_of
-from ...engine.errors import ArgumentError, describe
-from ..steps import STEPS
+from ...errors import ArgumentError, describe
+from ..steps import register_step
 from .launching import REALS, each
 
 
@@ -109,4 +109,5 @@ def _adam(optimizer: Any, p: Array, g: Array, state: Any, group: Any, scale: flo
     adam_step(p, g, *buffers, **options, decoupled=optimizer.decoupled, step=state["step"], clip=scale)
 
 
-STEPS["cuda"] = {"adam": _adam, "rmsprop": _rmsprop, "sgd": _sgd}
+for _rule, _step in (("adam", _adam), ("rmsprop", _rmsprop), ("sgd", _sgd)):
+    register_step(_rule, "cuda", _step)

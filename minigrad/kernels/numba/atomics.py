@@ -1,6 +1,6 @@
 """What threads that compute without Python's lock agree by: words of memory that change as a whole, and a semaphore.
 
-A word is given by its address. What was written before `publish`, `swap` or `add` is seen by whoever then reads the word
+A word is given by its address. What was written before `publish`, `swap` or `add` is seen by every thread that then reads the word
 with `look`, `swap` or `replace`.
 """
 
@@ -84,7 +84,7 @@ def replace(context, address, old, new):
 
 @intrinsic
 def pause(context):
-    """Tell the processor that this thread only waits."""
+    """Hint to the processor that this thread is waiting."""
 
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
         if _HAS_PAUSE:

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from .. import definitions as d
-from ..fused import Kernel
 from ..numpy_attention import accepts_attention, accepts_packed, heads_of, joined
+from ..registry import Kernel
 from .compiling import kernel
 from .elementwise import dropout_key, hashed
 from .maths import log

@@ -21,7 +21,7 @@ import numpy as np
 from numba.core import event
 from numba.core.caching import FunctionCache
 
-from ..threads import launched
+from ...runtime.process_group import launched_rank
 
 HERE = Path(__file__).parent
 SECONDS = 15  # that compiling all of them takes, on an ordinary machine
@@ -52,7 +52,7 @@ def _kept_in() -> Path | None:
         if _is_writable(path):
             return path
         where = f"{path} cannot be written to"
-    except (OSError, RuntimeError) as error:  # zipped sources, or nobody's home
+    except (OSError, RuntimeError) as error:  # zipped sources, or no home directory
         where = str(error)
     warnings.warn(
         f"compiled kernels cannot be kept, and every process compiles its own (about {SECONDS} s): {where}; "
@@ -68,7 +68,7 @@ KEPT_IN = _kept_in()
 
 @contextmanager
 def keeping() -> Iterator[None]:
-    """Inside, functions that are given to numba are kept in our directory; elsewhere numba's setting is the user's."""
+    """Inside, functions that are given to numba are kept in our directory; outside, the user's setting for numba holds."""
     before = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = "" if KEPT_IN is None else str(KEPT_IN)
     try:
@@ -124,13 +124,13 @@ _said: set[str] = set()
 
 def _say_once(text: str) -> None:
     """Say it on stderr, if this process, which is the first of its training, has not yet."""
-    if text not in _said and launched()[0] == 0:
+    if text not in _said and launched_rank()[0] == 0:
         _said.add(text)
         print(f"minigrad: {text}", file=sys.stderr, flush=True)
 
 
 class _Notice(event.Listener):
-    """Says that kernels are being compiled, so that nobody thinks that the program hangs."""
+    """Says that kernels are being compiled, so that the program does not seem to hang."""
 
     def on_start(self, event: Any) -> None:
         function = event.data["dispatcher"].py_func

@@ -10,21 +10,23 @@ from typing import Any
 
 import numpy as np
 
+from ...engine.op import Function
 from .. import definitions as d
-from ..fused import Fused, Kernel
-from ..numpy import embedding_forward, rows_of
+from ..numpy import are_floating, embedding_forward, rows_of
+from ..registry import Kernel
 from .compiling import exact, kernel
 from .maths import HALF, ONE, ZERO, F, exp, normal_cdf, sigmoid
 
 
-def register(fused: Fused, forward: Any, backward: Any, accepts: Any = None) -> None:
-    """For what `accepts`, or NumPy's kernel, takes, as far as it is float32."""
-    accepts = accepts or fused.kernels["numpy"].accepts
+def register(function: Function, forward: Any, backward: Any, accepts: Any = None) -> None:
+    """For the arrays that `accepts`, or NumPy's kernel if there is one, takes, as far as they are float32."""
+    by_numpy = function.kernels.get("numpy")
+    accepts = accepts or (are_floating if by_numpy is None else by_numpy.accepts)
 
     def accepts_single(*arrays: Any, **attributes: Any) -> bool:
         return arrays[0].dtype == np.float32 and accepts(*arrays, **attributes)
 
-    fused.kernels["numba"] = Kernel(forward, backward, accepts_single)
+    function.kernels["numba"] = Kernel(forward, backward, accepts_single)
 
 
 def plain(x: np.ndarray) -> np.ndarray:
@@ -175,7 +177,7 @@ def _mixed(number, half):
 
 @exact
 def hashed(number: np.uint32, low: np.uint32, high: np.uint32) -> np.uint32:
-    """What minigrad.engine.draws.hashed gives for a uint32, the key in two halves."""
+    """What minigrad.random.hashed gives for a uint32, the key in two halves."""
     return _mixed(_mixed(number, low), high)
 
 

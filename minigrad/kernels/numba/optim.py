@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from ..steps import STEPS
+from ..steps import register_step
 from .compiling import KEPT_IN
 
 _exact = njit(nogil=True, cache=KEPT_IN is not None, error_model="numpy")
@@ -95,4 +95,5 @@ def rmsprop(optimizer: Any, p: Any, g: Any, state: dict[str, Any], group: dict[s
     _rmsprop(p, g, square, mean, velocity, *options, group["centered"], f(scale))
 
 
-STEPS["numba"] = {"adam": adam, "rmsprop": rmsprop, "sgd": sgd}
+for _rule, _step in (("adam", adam), ("rmsprop", rmsprop), ("sgd", sgd)):
+    register_step(_rule, "numba", _step)

@@ -1,8 +1,8 @@
 """Stacks of products of small matrices, which all cores compute together.
 
 A thread for each further core waits for work. It spins for a moment, so that the next stack of a busy program finds it
-awake, and then sleeps without ever having taken Python's lock. Who has a stack to multiply writes it on the board and
-begins; whoever is awake takes parts of it, and nobody waits for one who sleeps. Each product is computed in the same way
+awake, and then sleeps without ever having taken Python's lock. A thread with a stack to multiply writes it on the board and
+begins. Helpers that are awake take parts of it; sleeping ones are not waited for. Each product is computed in the same way
 by whomever, so the result does not depend on it.
 """
 
@@ -15,8 +15,10 @@ import threading
 import numpy as np
 from numba import types
 
-from .. import threads
-from ..stacks import LARGEST, PRODUCTS
+from ...ops.products import matmul
+from ...runtime import threads
+from ..registry import Kernel
+from ..stacks import LARGEST, accepts
 from .atomics import WORD, add, look, pause, publish, replace, sched_yield, sem_init, sem_post, sem_wait, swap
 from .compiling import kernel
 from .tiles import COLUMNS, ITEM, PANEL_ROW, ROWS, tile, turn
@@ -27,7 +29,7 @@ SHARED = 200_000  # multiplications from which others are let help, and those fr
 WAKING = 1_000_000
 PARTS = 32  # that a stack is divided into, at most twice as many
 SPINS = 3_000  # looks at the board before a helper sleeps: some 100 µs
-PATIENCE = 10_000  # looks at the board before who waits for a helper lets other threads run
+PATIENCE = 10_000  # looks at the board, before a thread that waits for a helper lets other threads run
 
 # The board: words on cache lines of their own, then the stack's description, 17 words:
 # the left factor's address and its 4 distances, the right one's, the result's address, inner, m, k, n, count, size of a part
@@ -35,7 +37,7 @@ LOCK, TICKET, DONE, ASLEEP, SEMAPHORE, STACK = (i * 64 for i in range(6))
 STACK_WORDS = 17
 BOARD_WORDS = STACK // WORD + STACK_WORDS
 LEFT_FACTOR, RIGHT_FACTOR, OUT, INNER, M, K, N, COUNT, PART = 0, 5, 10, 11, 12, 13, 14, 15, 16
-LEFT = (1 << 32) - 1  # the bits of a ticket that count the parts nobody has taken; those above number the stack
+LEFT = (1 << 32) - 1  # the bits of a ticket that count the parts not yet taken; those above number the stack
 
 
 @kernel
@@ -98,7 +100,7 @@ def _alone(stack):
 
 @kernel
 def _together(stack, board, wake):
-    """Compute the stack with whoever helps; alone if another thread is just doing so."""
+    """Compute the stack with the helpers; without them if another thread is using them."""
     if swap(board + LOCK, 1):
         return _alone(stack)
     room = _room(stack)
@@ -173,7 +175,7 @@ def _run(a, b, out, part, board, wake):
 
 
 class _Helpers:
-    """The board's address, or 0 where there is nobody to help; the first who asks starts the helpers.
+    """The board's address, or 0 where there are no helpers; the first call starts them.
 
     The end of the process ends them.
     """
@@ -185,7 +187,7 @@ class _Helpers:
 
     def begin(self) -> None:
         with self.beginning:
-            count = threads.cores() - 1 if sys.platform == "linux" else 0
+            count = threads.thread_count() - 1 if sys.platform == "linux" else 0
             if self.board is not None:
                 return
             board = np.zeros(BOARD_WORDS, np.int64)
@@ -201,7 +203,7 @@ _helpers = _Helpers()
 
 
 def _forget_helpers() -> None:
-    """A forked process has none of its parent's threads, and what one of them had on the board is nobody's."""
+    """A forked process has none of its parent's threads, so the board is cleared."""
     global _helpers
     _helpers = _Helpers()
 
@@ -212,7 +214,7 @@ if hasattr(os, "register_at_fork"):
 
 def _board(work: int) -> int:
     """The address of the board that a stack of so many multiplications is to be written on; 0 if it is not to be shared."""
-    if work < SHARED or threads.divided():
+    if work < SHARED or threads.all_cores_busy():
         return 0
     if _helpers.board is None:
         _helpers.begin()
@@ -228,4 +230,4 @@ def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return out
 
 
-PRODUCTS["numba"] = product
+matmul.kernels["numba"] = Kernel(lambda a, b: (product(a, b), None), None, accepts)

@@ -10,31 +10,6 @@ function svgElement(name, attributes) {
   return made;
 }
 
-// Six digits: more than anyone compares by eye. The whole number is in data-exact.
-function digits(value) {
-  return typeof value === 'string' ? show(value) : String(Number(value.toPrecision(6)));
-}
-
-// Where in sorted steps the nearest to a step is.
-function nearest(steps, step) {
-  let low = 0, high = steps.length - 1;
-  while (high - low > 1) {
-    const middle = (low + high) >> 1;
-    if (steps[middle] <= step) low = middle; else high = middle;
-  }
-  return step - steps[low] <= steps[high] - step ? low : high;
-}
-
-function heightOf(box, value) {
-  const form = Number(box.log) ? Math.log10 : (x) => x;
-  const [low, high] = [form(Number(box.low)), form(Number(box.high))];
-  return Number(box.bottom) + ((form(value) - low) / (high - low)) * (Number(box.top) - Number(box.bottom));
-}
-
-function acrossOf(box, step) {
-  return Number(box.left) + ((step - Number(box.first)) / (Number(box.last) - Number(box.first))) * (Number(box.right) - Number(box.left));
-}
-
 // Draw the cursor and the read-out of one panel at a step; at no step, remove them.
 function readOut(figure, step) {
   figure.querySelectorAll('.cursor').forEach((old) => old.remove());
@@ -179,8 +154,26 @@ function setSummary(found) {
   document.getElementById('problems').textContent = found.problems.join('; ');
 }
 
+// A table: a name and its value in each row, perhaps help, and the default of what was changed.
+function setTable(id, rows) {
+  const section = document.getElementById(id);
+  section.hidden = !rows.length;
+  section.querySelector('table').replaceChildren(...rows.map(([name, value, help, original]) => {
+    const isChanged = original !== undefined;
+    const notes = [isChanged ? `default ${original}` : '', help];
+    return element('tr', { class: isChanged && 'changed' }, element('td', { class: 'mono' }, name), element('td', { class: 'mono' }, value),
+      ...notes.map((note) => element('td', { class: 'faint' }, note)));
+  }));
+}
+
+// What a run does not have has no heading.
+curvesSection.hidden = !grid.children.length;
+document.getElementById('graph').hidden = !document.querySelector('#graph p').textContent;
+document.getElementById('status').hidden = !DATA.live;
+setSummary(DATA);
 setFrames(DATA.frames);
 setSamples(DATA.samples);
+for (const [id, rows] of Object.entries(DATA.tables)) setTable(id, rows);
 
 // Ask the server that is training for what is new, once a second, until it has ended.
 async function follow(version) {

@@ -1,0 +1,139 @@
+"""`minigrad eval`, `predict`, `average` and `export`: the commands that use a trained run."""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+from typing import TYPE_CHECKING, Any
+
+from .console import as_command, as_json, plain, table
+from .parser import Command, Parser, Usage, count, flag_json, flag_threads, use_threads, utf8_text
+
+if TYPE_CHECKING:
+    from ..zoo import Loaded
+
+__all__ = ["AVERAGE", "EVAL", "EXPORT", "PREDICT"]
+
+LAST = 3  # checkpoints that are averaged by default
+
+
+def _run_argument(parser: Parser) -> None:
+    parser.add_argument(
+        "run_directory", metavar="DIR", help="a run's directory, a checkpoint file, or an exported folder"
+    )
+
+
+def _opened(path: str) -> Loaded:
+    from ..zoo import load
+
+    return load(path)
+
+
+def _eval_arguments(parser: Parser) -> None:
+    _run_argument(parser)
+    parser.add_argument("--data", metavar="PATH", help="evaluate on this file or folder (default: the run's own data)")
+    flag_threads(parser)
+    flag_json(parser)
+
+
+def _eval(options: Namespace) -> int:
+    use_threads(options.threads)
+    numbers = _opened(options.run_directory).evaluate(options.data)
+    if options.json:
+        print(as_json(numbers))
+    else:
+        print(table((name, f"{value:.6g}" if isinstance(value, float) else value) for name, value in numbers.items()))
+    return 0
+
+
+def _predict_arguments(parser: Parser) -> None:
+    _run_argument(parser)
+    parser.add_argument(
+        "inputs",
+        nargs="+",
+        type=utf8_text,
+        metavar="INPUT",
+        help="an input of the model; its README says in which form",
+    )
+    flag_threads(parser)
+    flag_json(parser)
+
+
+def _predict(options: Namespace) -> int:
+    use_threads(options.threads)
+    loaded = _opened(options.run_directory)
+    if loaded.spec.predict is None:
+        raise Usage(f"{loaded.spec.name} cannot predict: it can {', '.join(loaded.verbs)}")
+    answers = loaded.predict(*options.inputs)
+    if options.json:
+        print(as_json(answers))
+    else:
+        for answer in answers:
+            print(plain(_answer(answer)))
+    return 0
+
+
+def _answer(answer: Any) -> str:
+    """An answer on one line: the values of a dict with their names."""
+    return "  ".join(f"{name}: {value}" for name, value in answer.items()) if isinstance(answer, dict) else str(answer)
+
+
+def _average_arguments(parser: Parser) -> None:
+    parser.add_argument("run_directory", metavar="DIR", help="the directory of a run")
+    parser.add_argument(
+        "--last", type=count, metavar="N", help=f"number of checkpoints (default: {LAST}, or all if there are fewer)"
+    )
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the checkpoint to write")
+
+
+def _average(options: Namespace) -> int:
+    from ..train import average_checkpoints, find_checkpoint, read_checkpoint, write_checkpoint
+    from ..train.run import checkpoints_of
+    from ..zoo.run_arguments import arguments_of
+
+    run = options.run_directory
+    arguments = arguments_of(run)
+    if os.path.isdir(options.output):
+        raise Usage(f"{options.output!r} is a directory: give -o the name of a file")
+    count = len(checkpoints_of(run))
+    if options.last is not None and options.last > count:
+        raise Usage(f"{run!r} holds {count} checkpoint{'s' * (count != 1)}: use --last {max(count, 1)} or less")
+    last = options.last or min(LAST, max(count, 1))
+    tensors: dict[str, Any] = {f"model.{name}": value for name, value in average_checkpoints(run, last).items()}
+    latest = read_checkpoint(find_checkpoint(run, "latest"))
+    tensors |= {name: value for name, value in latest.tensors.items() if name == "tokenizer"}
+    write_checkpoint(options.output, tensors, {"config": arguments, "step": latest.state["step"], "averaged": last})
+    print(plain(f"wrote the mean of {last} checkpoint{'s' * (last > 1)} to {options.output}"))
+    print(plain(f"evaluate it: {as_command('eval', options.output)}"))
+    return 0
+
+
+def _export_arguments(parser: Parser) -> None:
+    parser.add_argument("run_directory", metavar="DIR", help="a run's directory, or a checkpoint file")
+    parser.add_argument("-o", "--output", required=True, metavar="FOLDER", help="a folder that is new, or empty")
+
+
+def _export(options: Namespace) -> int:
+    from ..zoo import load
+    from ..zoo.export import export
+
+    folder = export(load(options.run_directory), options.output)
+    files = sorted(path.name for path in folder.iterdir())
+    print(plain(f"wrote {', '.join(files)} to {folder}"))
+    print(plain(f"use it: {as_command('eval', folder)}"))
+    return 0
+
+
+EVAL = Command("evaluate a trained model", "minigrad eval runs/xor --json", _eval_arguments, _eval)
+PREDICT = Command(
+    "predict with a trained model", "minigrad predict runs/xor '1 0' '1 1' --json", _predict_arguments, _predict
+)
+AVERAGE = Command(
+    "average the weights of a run's last checkpoints",
+    "minigrad average runs/xor --last 3 -o mean.safetensors",
+    _average_arguments,
+    _average,
+)
+EXPORT = Command(
+    "write a trained model as a folder to share", "minigrad export runs/xor -o xor-1", _export_arguments, _export
+)

@@ -1,0 +1,171 @@
+"""`minigrad list` and `minigrad show`: the installed models, and their settings."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import typing
+from argparse import Namespace
+from typing import TYPE_CHECKING, Any
+
+from ..errors import nearest
+from .console import as_command, as_json, plain, table
+from .parser import Command, Parser, Usage, flag_json, usage_errors
+
+if TYPE_CHECKING:
+    from ..zoo import Entry, ModelSpec
+
+__all__ = ["LIST", "SHOW", "configured", "looked_up", "settings_table"]
+
+
+def _list_arguments(parser: Parser) -> None:
+    parser.add_argument("pattern", nargs="?", default="*", metavar="PATTERN", help='such as "gpt*" (default: all)')
+    parser.add_argument("--task", metavar="T", help="only models for this task")
+    flag_json(parser)
+
+
+def _list(options: Namespace) -> int:
+    from ..zoo.registry import list_models
+
+    tasks = sorted({entry.spec.task for entry in list_models() if entry.spec}) if options.task is not None else []
+    if options.task is not None and options.task not in tasks:
+        raise Usage(f"no model is for the task {options.task!r}: {nearest(options.task, tasks)}")
+    found = list_models(options.pattern, options.task)
+    if options.json:
+        print(as_json([_entry_as_json(entry) for entry in found]))
+    elif found:
+        print(table([("name", "task", "presets", "what it is"), *(_row(entry) for entry in found)]))
+    if not found:
+        hint = nearest(options.pattern, [entry.name for entry in list_models()])
+        print(plain(f"minigrad: no model fits {options.pattern!r}: {hint}"), file=sys.stderr)
+    return 0 if found else 1
+
+
+def _row(entry: Entry) -> tuple[str, ...]:
+    if entry.spec is None:
+        return entry.name, "BROKEN", "", f"{entry.error} ({entry.package})"
+    return entry.name, entry.spec.task, ", ".join(entry.spec.presets), entry.spec.summary
+
+
+def _entry_as_json(entry: Entry) -> dict[str, Any]:
+    spec = entry.spec
+    return {
+        "name": entry.name,
+        "package": entry.package,
+        "task": None if spec is None else spec.task,
+        "summary": None if spec is None else spec.summary,
+        "presets": [] if spec is None else list(spec.presets),
+        "error": entry.error,
+    }
+
+
+def looked_up(name: str) -> tuple[ModelSpec, str | None]:
+    """ "gpt:nano" -> the spec of gpt, and "nano", which exists."""
+    from ..zoo.config import preset_of
+    from ..zoo.registry import find
+
+    model, _, preset = name.partition(":")
+    with usage_errors():
+        spec = find(model)
+        preset_of(spec, preset or None)
+    return spec, preset or None
+
+
+def configured(spec: ModelSpec, preset: str | None, words: list[str]) -> tuple[Any, dict[str, Any]]:
+    """The config with `key=value …` applied, and these settings by name; refuses names that are options of the command."""
+    from ..zoo.config import configure, parse_overrides
+
+    with usage_errors():
+        settings = parse_overrides(words)
+        known = {field.name for field in dataclasses.fields(spec.config)}
+        for key, value in settings.items():
+            if key not in known and key in ("seed", "data", "out", "device", "threads", "max_steps", "max-steps"):
+                raise Usage(f"{key} is no setting of the model but an option: --{key.replace('_', '-')} {value}")
+        return configure(spec, preset, settings), settings
+
+
+def _described(spec: ModelSpec, config: Any) -> list[dict[str, Any]]:
+    """Each field of a config: its name, type, value, choices, least value and help."""
+    from ..zoo.config import least_of
+
+    kinds = typing.get_type_hints(spec.config)
+    return [
+        {
+            "name": field.name,
+            "type": kinds[field.name].__name__ if isinstance(kinds[field.name], type) else str(kinds[field.name]),
+            "value": getattr(config, field.name),
+            "choices": list(field.metadata.get("choices", ())),
+            "least": least_of(field),
+            "help": field.metadata.get("help", ""),
+        }
+        for field in dataclasses.fields(spec.config)
+    ]
+
+
+def settings_table(spec: ModelSpec, config: Any) -> str:
+    """The settings with their values, as `--help` and `show` print them."""
+    rows = []
+    for setting in _described(spec, config):
+        choices = f" ({', '.join(map(str, setting['choices']))})" if setting["choices"] else ""
+        rows.append(
+            (f"  {_as_word(setting['name'], setting['value'])}", setting["type"], f"{setting['help']}{choices}")
+        )
+    return table(rows)
+
+
+def _as_word(key: str, value: Any) -> str:
+    """A setting as it can be given: `hidden=8,8`."""
+    return f"{key}={','.join(map(str, value)) if isinstance(value, (tuple, list)) else value}"
+
+
+def _show_arguments(parser: Parser) -> None:
+    parser.add_argument("model", metavar="NAME[:PRESET]", help="a model of `minigrad list`")
+    flag_json(parser)
+
+
+def _show(options: Namespace) -> int:
+    from ..zoo.registry import entries
+    from ..zoo.tasks import verbs_of
+
+    spec, preset = looked_up(options.model)
+    config, _ = configured(spec, preset, [])
+    package = next(entry.package for entry in entries() if entry.name == spec.name)
+    verbs = ["train", "eval", *(["predict"] if spec.predict else []), *verbs_of(spec)]
+    if options.json:
+        settings = _described(spec, config)
+        presets = {name: dict(changes) for name, changes in spec.presets.items()}
+        print(
+            as_json(
+                {
+                    "name": spec.name,
+                    "preset": preset,
+                    "task": spec.task,
+                    "summary": spec.summary,
+                    "package": package,
+                    "verbs": verbs,
+                    "settings": settings,
+                    "presets": presets,
+                }  # fmt: skip
+            )
+        )
+        return 0
+    print(
+        plain(f"{spec.name}: {spec.summary}\n\ntask     {spec.task}\npackage  {package}\nverbs    {', '.join(verbs)}")
+    )
+    print(
+        f"\nsettings{f' of the preset {preset}' if preset else ''}, with their values:\n{settings_table(spec, config)}"
+    )
+    if spec.presets:
+        rows = [
+            (f"  {spec.name}:{name}", " ".join(_as_word(key, value) for key, value in changes.items()))
+            for name, changes in spec.presets.items()
+        ]
+        print(f"\npresets:\n{table(rows)}")
+    print(f"\ntrain it:\n  {as_command('train', options.model)}")
+    return 0
+
+
+LIST = Command("list the installed models", "minigrad list 'x*' --json", _list_arguments, _list)
+SHOW = Command(
+    "show a model's settings, their defaults, and its presets", "minigrad show xor:bare", _show_arguments, _show
+)

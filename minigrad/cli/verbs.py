@@ -1,0 +1,48 @@
+"""The commands of tasks, such as `minigrad sample` and `minigrad translate`: for any model whose task has the verb."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import TYPE_CHECKING
+
+from ..zoo.tasks import TaskCommand, commands, tasks_with
+from .parser import Command, Parser, Usage, flag_threads, usage_errors, use_threads
+
+if TYPE_CHECKING:
+    from ..zoo import Loaded
+
+__all__ = ["task_commands"]
+
+
+def task_commands() -> dict[str, Command]:
+    """The commands of all tasks, by verb."""
+    return {verb: _as_command(verb, command) for verb, command in commands().items()}
+
+
+def _as_command(verb: str, command: TaskCommand) -> Command:
+    def arguments(parser: Parser) -> None:
+        command.arguments(parser)
+        flag_threads(parser)
+
+    def run(options: Namespace) -> int:
+        with usage_errors():
+            command.check(options)
+        use_threads(options.threads)
+        command.run(_loaded(verb, options.run_directory), options)
+        return 0
+
+    return Command(command.summary, command.example, arguments, run)
+
+
+def _loaded(verb: str, run: str | None) -> Loaded:
+    from ..zoo import load, newest_run
+
+    if run is None:
+        run = str(newest_run(tasks_with(verb), fix="or say where it is: --run DIR"))
+    loaded = load(run)
+    if verb not in loaded.verbs:
+        name, task = loaded.spec.name, loaded.spec.task
+        raise Usage(
+            f"{run!r} holds {name}, which cannot {verb}: as a model for {task} it can {', '.join(loaded.verbs)}"
+        )
+    return loaded

@@ -1,0 +1,285 @@
+"""How an op is called: choose what computes it, compute forward, record.
+
+`call` is the one way for every op, whatever its inputs. `unary` and `binary` are fast paths for one or two Tensors on
+the CPU, an op without attributes and nobody watching: `python -m benchmarks.overhead` says what they buy. Whatever is
+unusual they leave to `call`, and what they record is the same `Node`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import ArgumentError, DeviceError, DtypeError, GradientError, MinigradError, describe, explain
+from .backend import DTYPES, Array, backend_of, device_of, duplicate, is_array, on_device_of
+from .graph import Node
+from .modes import Arrays, Attrs, local, reported
+from .tensor import Tensor, wrap
+from .writes import writes
+
+if TYPE_CHECKING:
+    from .op import Op
+
+ndarray = np.ndarray
+PLAIN = (float, int, complex, type(None))  # with bool, which is an int
+SCALARS = (*PLAIN, np.generic)
+# What an array library raises on input that does not fit.
+EXPLAINED = (ValueError, TypeError, IndexError, OverflowError, AttributeError)
+_new = object.__new__
+_NUMBERS = frozenset((float, int))
+_NO_ATTRS: dict[str, Any] = {}  # shared by all nodes without attributes, and never written to
+
+
+def call(op: Any, args: Arrays, attrs: Attrs, kernels: bool = True) -> Any:
+    """Compute; record if some input needs a gradient. Arrays give an array, any Tensor gives a Tensor.
+
+    Without `kernels`, an op computes itself, and a function made of ops runs its ops.
+    """
+    incomplete = op.kernels is not None and len(attrs) != op.count  # kernels get all attributes
+    if len(args) != op.arity or incomplete or attrs and not attrs.keys() <= op.attributes:
+        args, attrs = op.bind(args, attrs)
+    mode = local.mode
+    began = perf_counter() if mode.tracers else 0.0
+    arrays: list[Any] = []
+    parents: list[Node | None] = []
+    mask, bit, tensors, foreign = 0, 1, False, False
+    xp: Any = np
+    for arg in args:
+        if isinstance(arg, Tensor):
+            tensors = True
+            arrays.append(arg.data)
+            parents.append(arg.node)
+            if type(arg.data) is not ndarray:
+                xp = None
+            if arg.node is not None:
+                mask |= bit
+        else:
+            arrays.append(arg)
+            parents.append(None)
+            if not isinstance(arg, PLAIN):
+                if hasattr(arg, "dtype") and arg.dtype.name not in DTYPES:
+                    as_operand(arg, op.name)
+                if not isinstance(arg, np.generic):
+                    foreign = True
+                    if type(arg) is not ndarray:
+                        xp = None
+        bit += bit
+    here: Any = None
+    try:
+        if xp is None:
+            xp, here = settle(op.name, arrays)
+        if writes.since and mode.record:
+            check_fresh(op.name, arrays, parents)
+        kernel = op.kernels.choose(arrays, attrs) if kernels and op.kernels is not None else None
+        if kernel is None and op.forward is None:
+            return op.define(args, attrs)
+        needs = mask if mode.record else 0
+        mask = needs & op.mask
+        if mask and foreign:  # somebody else's arrays may change before the backward
+            arrays = [a if isinstance(x, Tensor) or not is_array(a) else duplicate(a) for a, x in zip(arrays, args)]
+        kept = None
+        try:
+            if kernel is not None:
+                result = kernel.forward(*arrays, **attrs)
+                if type(result) is not tuple or len(result) != 2:
+                    raise op.kernels.wrong_forward(op.name, kernel, result)
+                out, kept = result
+            elif here is None:
+                out = op.forward(xp, *arrays, **attrs)
+            else:
+                with here:
+                    out = op.forward(xp, *arrays, **attrs)
+        except MinigradError:
+            raise
+        except EXPLAINED as error:
+            raise explain(op, arrays, attrs, mode.scope, error) from (None if op.own else error)
+        if not tensors:
+            return out
+        if needs & ~op.mask and not op.own:
+            op.check_rules(needs)
+        result = record(op, out, arrays, parents, mask, attrs, kernel, kept)
+        for tracer in mode.tracers:
+            tracer.called(op, args, attrs, result, perf_counter() - began)
+        return result
+    except Exception as error:
+        reported(op, args, attrs, error)
+        raise
+
+
+def record(
+    op: Any, out: Any, arrays: Arrays, parents: Arrays, mask: int, attrs: Attrs, kernel: Any = None, kept: Any = None
+) -> Any:
+    """The Tensor of an output just computed, or a tuple of them; with a node if `mask`, the inputs that need a gradient, has a bit set."""
+    if mask and attrs:
+        attrs = {k: _frozen(v, op.own) for k, v in attrs.items()}  # a list may change later
+    if op.several:
+        outs = tuple([np.asarray(o) if isinstance(o, SCALARS) else o for o in out])
+        if not mask:
+            return tuple([wrap(o) for o in outs])
+        plan = op.plan_for(mask, len(arrays))
+        shapes, dtypes = tuple([o.shape for o in outs]), tuple([o.dtype for o in outs])
+        node = Node(plan, parents, plan.save(arrays, outs, attrs), attrs, shapes, dtypes, local.mode.scope)
+        return tuple([op.output(o, node, i) for i, o in enumerate(outs)])
+    if type(out) is not ndarray and not is_array(out):
+        out = scalar_array(op, out)
+    t = _new(Tensor)
+    t.data, t.node = out, None
+    if mask:
+        if out.dtype.kind == "f":
+            by_kernel = kernel is not None and (kernel.backward is not None or op.forward is None)
+            plan = op.plans.get(~mask if by_kernel else mask) or op.plan_for(mask, len(arrays), by_kernel)
+            saved = plan.save(arrays, out, attrs, kernel, kept)
+            t.node = Node(plan, parents, saved, attrs, out.shape, out.dtype, local.mode.scope)
+        elif out.dtype.kind == "c":
+            raise GradientError(
+                f"{op.name}: complex results have no derivative here",
+                got=str(out.dtype),
+                fix="x.detach() says that the graph ends",
+            )
+    return t
+
+
+def _frozen(value: Any, own: bool) -> Any:
+    """An attribute that nobody changes before the backward; our own ops copy what lies deeper themselves."""
+    if own:
+        return tuple(value) if type(value) is list else value
+    if isinstance(value, (list, tuple)):
+        parts = [_frozen(part, own) for part in value]
+        return parts if isinstance(value, list) else tuple(parts)
+    return duplicate(value) if is_array(value) else value
+
+
+def settle(name: str, arrays: list[Any]) -> tuple[Any, Any]:
+    """Turn lists into arrays, find the one device all arrays are on; its module, and the context to compute in there."""
+    for i, value in enumerate(arrays):
+        if not isinstance(value, SCALARS) and (not is_array(value) or isinstance(value, ndarray)):
+            arrays[i] = as_operand(value, name)  # also np.matrix, whose * is another
+    there = {device_of(a): a for a in arrays if not isinstance(a, SCALARS)}
+    if len(there) > 1:
+        raise DeviceError(
+            f"{name}: arrays on different devices cannot be mixed",
+            "every input on one device",
+            " and ".join(sorted(there)),
+            "move one with x.to(device)",
+        )
+    if not there or "cpu" in there:
+        return np, None
+    (array,) = there.values()
+    return backend_of(array).xp, on_device_of(array)
+
+
+def as_operand(value: Any, where: str) -> np.ndarray:
+    """A list of numbers beside a Tensor becomes an array; anything else is refused by name."""
+    try:
+        array = np.asarray(value)
+    except (ValueError, TypeError):
+        array = np.asarray(None)
+    if array.dtype.name not in DTYPES:
+        got = type(value).__name__ + (f" of dtype {value.dtype}" if hasattr(value, "dtype") else "")
+        raise DtypeError(f"{where}: an operand is not a number or an array", "a Tensor, an array or a number", got)
+    return array
+
+
+def check_fresh(name: str, arrays: Arrays, parents: Arrays) -> None:
+    """Refuse an input whose node does not tell how its values were made: gradients would be silently wrong."""
+    for array, node in zip(arrays, parents):
+        if is_array(array) and writes.is_stale(array, node):
+            raise GradientError(
+                f"{name}: an input shares memory with a tensor that was written to in place, and its own graph does not know of that write",
+                got=f"{array.shape} {array.dtype}",
+                fix="write through the whole tensor (x[i] = …) rather than a view of it, or clone() the view first",
+            )
+
+
+def scalar_array(op: Any, out: Any) -> Array:
+    """What NumPy computed without axes is a scalar; a Tensor holds an array. Anything else is a mistake in the forward."""
+    if isinstance(out, (np.generic, bool, int, float, complex)):
+        return np.asarray(out)
+    raise ArgumentError(
+        f"{op.name}: its forward returned {describe(out)}",
+        "an array",
+        fix="declare an op that returns several arrays with @mg.op(several=True)" if isinstance(out, tuple) else None,
+    )
+
+
+def unary(op: Op) -> Callable[[Any], Any]:
+    """The fast path of an op with one input, with what it needs bound as locals."""
+    forward, plans = op.forward, op.plans
+
+    def fast_unary(a: Any) -> Any:
+        mode = local.mode
+        if not isinstance(a, Tensor) or type(x := a.data) is not ndarray or mode.tracers or op.kernels is not None:
+            return call(op, (a,), {})
+        p = a.node
+        if writes.since and writes.is_stale(x, p):
+            return call(op, (a,), {})
+        try:
+            out = forward(np, x)
+        except Exception:
+            return call(op, (a,), {})
+        if type(out) is not ndarray:
+            out = scalar_array(op, out)
+        t = _new(Tensor)
+        t.data = out
+        t.node = None
+        if p is not None and op.mask and mode.record:
+            if out.dtype.kind == "f":
+                plan = plans.get(1) or op.plan_for(1, 1)
+                keep = plan.keep
+                saved = keep((x, out)) if keep is not None else plan.save((x,), out, _NO_ATTRS)
+                t.node = Node(plan, (p,), saved, _NO_ATTRS, out.shape, out.dtype, mode.scope)
+            elif out.dtype.kind == "c":
+                return call(op, (a,), {})
+        return t
+
+    return fast_unary
+
+
+def binary(op: Op) -> Callable[[Any, Any], Any]:
+    """The fast path of an op with two inputs: two Tensors, or a Tensor and a number."""
+    forward, plans = op.forward, op.plans
+
+    def fast_binary(a: Any, b: Any) -> Any:
+        if isinstance(a, Tensor):
+            x, p = a.data, a.node
+            if isinstance(b, Tensor):
+                y, q = b.data, b.node
+                usual = type(x) is ndarray and type(y) is ndarray
+            else:
+                y, q = b, None
+                usual = type(x) is ndarray and type(b) in _NUMBERS
+        elif isinstance(b, Tensor):
+            x, p, y, q = a, None, b.data, b.node
+            usual = type(y) is ndarray and type(a) in _NUMBERS
+        else:
+            usual = False
+        mode = local.mode
+        if not usual or mode.tracers or writes.since and (writes.is_stale(x, p) or writes.is_stale(y, q)):
+            return call(op, (a, b), {})
+        if op.kernels is not None and x.ndim >= op.kernels.least_ndim:
+            return call(op, (a, b), {})
+        try:
+            out = forward(np, x, y)
+        except Exception:
+            return call(op, (a, b), {})
+        if type(out) is not ndarray:
+            out = scalar_array(op, out)
+        t = _new(Tensor)
+        t.data = out
+        t.node = None
+        if mode.record:
+            mask = op.mask & ((0 if q is None else 2) if p is None else (1 if q is None else 3))
+            if mask:
+                if out.dtype.kind == "f":
+                    plan = plans.get(mask) or op.plan_for(mask, 2)
+                    keep = plan.keep
+                    saved = keep((x, y, out)) if keep is not None else plan.save((x, y), out, _NO_ATTRS)
+                    t.node = Node(plan, (p, q), saved, _NO_ATTRS, out.shape, out.dtype, mode.scope)
+                elif out.dtype.kind == "c":
+                    return call(op, (a, b), {})
+        return t
+
+    return fast_binary

@@ -1,0 +1,207 @@
+"""Every error minigrad raises on purpose: what went wrong, what was expected, what came, and the fix."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+# What PyTorch calls a thing, and what minigrad, with NumPy, calls it.
+PYTORCH_NAMES = {
+    "view": "reshape", "permute": "transpose or permute_dims", "unsqueeze": "expand_dims", "cat": "concatenate", "concat": "concatenate",
+    "pow": "** or power", "mul": "* or multiply", "sub": "- or subtract", "div": "/ or divide", "neg": "- or negative",
+    "mm": "@ or matmul", "bmm": "@ or matmul", "clamp": "clip", "gather": "take_along_axis", "scatter": "put_along_axis",
+    "index_select": "take", "expand": "broadcast_to", "amax": "max", "amin": "min", "asin": "arcsin", "acos": "arccos", "atan": "arctan",
+    "dim": "ndim", "numel": "size", "type": "astype", "t": "T", "copy": "clone", "contiguous": "clone", "chunk": "split", "grad_fn": "node",
+    "float": "astype('float32')", "double": "astype('float64')", "half": "astype('float16')", "long": "astype('int64')",
+    "int": "astype('int32')", "zero_": "x[...] = 0", "fill_": "x[...] = value", "copy_": "x[...] = y", "add_": "+=", "sub_": "-=",
+    "mul_": "*=", "div_": "/=", "array": "tensor", "asarray": "tensor", "from_numpy": "tensor", "set_grad_enabled": "no_grad or enable_grad",
+}  # fmt: skip
+PYTORCH_ARGUMENTS = {"dim": "axis", "dims": "axis", "keepdim": "keepdims", "correction": "ddof"}
+
+
+class MinigradError(Exception):
+    """The common base: catch this to catch whatever minigrad refuses to do.
+
+    The message is laid out so that the eye finds each part: the problem, what was expected, what came, the fix.
+    """
+
+    def __init__(self, problem: str, expected: object = None, got: object = None, fix: object = None):
+        parts = (("expected", expected), ("got", got), ("fix", fix))
+        lines = [f"  {label + ':':9} {text}" for label, text in parts if text is not None]
+        super().__init__("\n".join([problem, *lines]))
+
+
+class ArgumentError(MinigradError, ValueError):
+    """An argument has a value that the function cannot take."""
+
+
+class CallError(ArgumentError, TypeError):
+    """A function was called with too many arguments, too few, or one it does not have."""
+
+
+class ShapeError(MinigradError, ValueError):
+    """Shapes do not fit together."""
+
+
+class AxisError(MinigradError, ValueError, IndexError):
+    """An axis does not exist, or is named twice."""
+
+
+class IndexingError(MinigradError, IndexError):
+    """An index, or a class label, is out of range or of the wrong kind."""
+
+
+class DtypeError(MinigradError, TypeError):
+    """A dtype is unknown, or cannot be used here."""
+
+
+class DeviceError(MinigradError, ValueError):
+    """A device is unknown, absent, or two devices were mixed."""
+
+
+class GradientError(MinigradError, RuntimeError):
+    """A derivative was asked for that does not exist or can no longer be computed."""
+
+
+class NonFiniteError(MinigradError, ArithmeticError):
+    """Under `minigrad.debug()`: an operation produced the first NaN or infinity."""
+
+
+class CheckpointError(MinigradError, ValueError):
+    """A file of tensors is missing, damaged, or not what it claims to be."""
+
+
+class MissingExtraError(MinigradError, ImportError):
+    """An optional dependency is not installed; the message names the extra that brings it."""
+
+
+def nearest(name: str, known: Iterable[str], count: int = 3) -> str:
+    """A phrase such as "did you mean 'float32' or 'float64'?", or the whole list when nothing is near."""
+    options = [str(k) for k in known]
+    close = difflib.get_close_matches(str(name), options, n=count, cutoff=0.5)
+    if close:
+        return "did you mean " + " or ".join(repr(c) for c in close) + "?"
+    return "choose one of " + ", ".join(options)
+
+
+def plain(value: Any) -> str:
+    """Text that does nothing to a terminal but appear: control characters, but for line ends and tabs, are spelt out."""
+    return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in str(value))
+
+
+def describe(value: Any) -> str:
+    """`(2, 3) float32` for an array, `3.0` for a scalar, the same inside tuples, and the type's name for anything else."""
+    if hasattr(value, "shape") and hasattr(value, "dtype"):
+        return f"{tuple(value.shape)} {value.dtype}"
+    if isinstance(value, (tuple, list)) and len(value) <= 8:
+        parts = ", ".join(describe(v) for v in value) + "," * (isinstance(value, tuple) and len(value) == 1)
+        return f"({parts})" if isinstance(value, tuple) else f"[{parts}]"
+    if value is Ellipsis:
+        return "…"
+    if isinstance(value, slice):
+        bounds = ["" if bound is None else str(bound) for bound in (value.start, value.stop, value.step)]
+        return ":".join(bounds).removesuffix(":")
+    return repr(value) if isinstance(value, (bool, int, float, complex, type(None), str)) else type(value).__name__
+
+
+def is_whole(value: Any) -> bool:
+    """Whether `value` is one whole number: Python's, NumPy's, or a Tensor without axes; a boolean is none."""
+    return hasattr(value, "__index__") and not isinstance(value, bool) and not getattr(value, "ndim", 0)
+
+
+def axes_of(axis: Any) -> tuple[Any, ...]:
+    """One axis, or a tuple or list of them, as a tuple."""
+    return tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
+
+
+def axis_problem(where: str, axis: Any, ndim: int, shape: Sequence[Any]) -> AxisError | None:
+    """The error for `axis` on an array of `ndim` dimensions, or None if the axis is fine."""
+    axes = axes_of(axis)
+    got = f"axis={axis!r} for shape {tuple(shape)}"
+    if not all(is_whole(a) for a in axes):
+        return AxisError(f"{where}: an axis must be a whole number", "an int or a tuple of ints", got)
+    positive = [a.__index__() + (ndim if a < 0 else 0) for a in axes]
+    if any(not 0 <= a < ndim for a in positive):
+        expected = f"an axis from {-ndim} to {ndim - 1}" if ndim else "no axis: the array has no dimensions"
+        return AxisError(f"{where}: there is no such axis", expected, got, "count axes from 0, or from the end with -1")
+    if len(set(positive)) != len(positive):
+        return AxisError(f"{where}: an axis is named twice", "each axis once", got, "drop the repeated axis")
+    return None
+
+
+def broadcast_problem(where: str, shapes: Sequence[tuple[int, ...]]) -> ShapeError | None:
+    """The error for shapes that do not broadcast, naming the first axis that clashes; None if they do."""
+    longest = max((len(s) for s in shapes), default=0)
+    for back in range(1, longest + 1):
+        sizes = [s[-back] for s in shapes if len(s) >= back]
+        if len({n for n in sizes if n != 1}) > 1:
+            clash = " and ".join(str(n) for n in dict.fromkeys(n for n in sizes if n != 1))
+            return ShapeError(
+                f"{where}: shapes do not broadcast, axis -{back} has sizes {clash}",
+                "equal sizes, or 1, on every axis counted from the right",
+                " and ".join(str(s) for s in shapes),
+                "reshape one of them, or add an axis of size 1 with expand_dims or x[:, None]",
+            )
+    return None
+
+
+def inside(name: str, scope: str, error: MinigradError) -> MinigradError:
+    """The same error, with the name of the function that was called in front of the op that it failed in."""
+    text = str(error).removeprefix(f"{scope}: ")
+    if not text.startswith(f"{name}:"):
+        error.args = (f"{scope}: {name}: {text}" if scope else f"{name}: {text}",)
+    return error
+
+
+def explain(op: Any, arrays: Sequence[Any], attrs: Mapping[str, Any], scope: str, error: Exception) -> MinigradError:
+    """Turn what the array library raised inside `op` into an error in minigrad's own words."""
+    name = op.name.lstrip("_")
+    where = f"{scope}: {name}" if scope else name
+    shapes = [tuple(x.shape) for x in arrays if hasattr(x, "shape")]
+    axis = attrs.get("axis")
+    reason = None
+    with suppress(Exception):  # an explanation that fails must not hide what it explains
+        reason = op.explain(*arrays, **attrs) if op.explain is not None else None
+    if isinstance(reason, MinigradError):
+        return inside(name, scope, reason)
+    if axis is not None and shapes and (problem := axis_problem(where, axis, len(shapes[0]), shapes[0])):
+        return problem
+    if op.elementwise and (clash := broadcast_problem(where, shapes)):
+        return clash
+    got = ", ".join([describe(x) for x in arrays] + [f"{k}={describe(v)}" for k, v in attrs.items()])
+    if isinstance(error, TypeError) and any(_no_number(x) for x in arrays):
+        return DtypeError(f"{where}: an operand is not a number or an array", "a Tensor, an array or a number", got)
+    if isinstance(error, TypeError) and isinstance(axis, (tuple, list)):
+        return AxisError(
+            f"{where}: this axis cannot be used here",
+            "an int, or a tuple of ints where several axes make sense",
+            got,
+            "give one axis",
+        )
+    kind = _kind_of(error)
+    if reason:
+        expected, fix = reason
+        return (ShapeError if kind is ArgumentError else kind)(
+            f"{where}: cannot be computed for this input", expected, got, fix
+        )
+    if op.expects is not None:
+        return kind(f"{where}: cannot be computed for this input", op.expects, got)
+    return kind(f"{where}: {_plain(error)}", got=got)
+
+
+def _no_number(value: Any) -> bool:
+    return value is None or isinstance(value, str) or hasattr(value, "dtype") and value.dtype.kind not in "biufc"
+
+
+def _kind_of(error: Exception) -> type[MinigradError]:
+    if isinstance(error, IndexError):
+        return IndexingError
+    return DtypeError if isinstance(error, (TypeError, AttributeError)) else ArgumentError
+
+
+def _plain(error: Exception) -> str:
+    """The library's own words, on one line, for the rare case that has no better explanation."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return "is not defined for numbers of this kind" if "ufunc" in text else text

@@ -1,0 +1,225 @@
+"""Tensors where others expect numbers, sequences or arrays: Python's and NumPy's protocols, DLPack, and PyTorch's names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from .engine.backend import backend_named, duplicate, to_numpy
+from .engine.call import check_fresh
+from .engine.modes import local
+from .engine.tensor import Tensor, wrap
+from .engine.writes import writes
+from .errors import PYTORCH_NAMES, ArgumentError, DtypeError, GradientError, ShapeError
+from .ops import FUNCTIONS
+from .ops.creation import constant, full_like, get_default_dtype, ones_like, zeros_like
+
+__all__ = ["NUMPY", "from_dlpack"]
+
+IN_LINALG = {"inv", "solve", "det", "slogdet", "cholesky", "qr", "norm"}
+NOT_NUMPY = {"put_along_axis", "svd"}  # of the same name, but NumPy's writes in place, or gives another form
+ALIASES = {  # NumPy has two functions for one of ours
+    np.amax: "max",
+    np.amin: "min",
+    np.around: "round",
+    np.rint: "round",
+    np.invert: "bitwise_invert",
+    np.linalg.matmul: "matmul",
+    np.linalg.tensordot: "tensordot",
+    np.linalg.vecdot: "vecdot",
+    np.linalg.outer: "outer",
+}
+
+
+def _counterparts(functions: dict[str, Callable[..., Any]]) -> dict[Callable[..., Any], Callable[..., Any]]:
+    """NumPy's functions, and what they call when given a Tensor."""
+    table: dict[Any, Any] = {
+        getattr(np, name): f for name, f in functions.items() if hasattr(np, name) and name not in NOT_NUMPY
+    }
+    table |= {getattr(np.linalg, name): functions[name] for name in IN_LINALG}
+    table |= {theirs: functions[ours] for theirs, ours in ALIASES.items()}
+    table |= {np.matrix_transpose: lambda x: x.mT, np.linalg.matrix_transpose: lambda x: x.mT}
+    table |= {np.shape: lambda x: x.shape, np.ndim: lambda x: x.ndim, np.size: lambda x: x.size}
+    table |= {np.zeros_like: zeros_like, np.ones_like: ones_like, np.full_like: full_like}
+    table[np.linalg.svd] = lambda x, full_matrices=True: functions["svd"](x, full_matrices=full_matrices)
+    return table
+
+
+NUMPY = _counterparts(FUNCTIONS)  # for np.exp(t) and the like
+
+
+class Protocols(Tensor):
+    """What Python and NumPy ask of an object: `len(t)`, `float(t)`, `np.exp(t)`, `array + t`. Tensor itself gets these methods."""
+
+    __slots__ = ()
+
+    def numpy(self) -> np.ndarray:
+        """The values as a NumPy array, leaving the graph: the tensor's own memory on a CPU, a copy from a GPU.
+
+        The memory of a tensor that requires a gradient is shown read-only, since a write would go unnoticed.
+        """
+        array = to_numpy(self.data)
+        if self.node is not None and array is self.data:
+            array = array.view()
+            array.flags.writeable = False
+        return array
+
+    def item(self) -> Any:
+        """The one element, as a Python number."""
+        if self.data.size != 1:
+            raise ShapeError(
+                "item: the tensor does not have exactly one element",
+                "1 element",
+                f"{self.size} in shape {self.shape}",
+                "index it first, or use x.tolist()",
+            )
+        return self.data.item()
+
+    def tolist(self) -> Any:
+        """The elements as nested Python lists."""
+        return self.data.tolist()
+
+    def __repr__(self) -> str:
+        body = np.array2string(self.numpy(), separator=", ", prefix="tensor(")
+        notes = [f"dtype={self.dtype}"] if self.dtype not in (get_default_dtype(), np.int64, np.bool_) else []
+        notes += [f"device={self.device!r}"] if self.device != "cpu" else []
+        if self.node is not None:
+            notes.append("requires_grad=True" if self.node.plan is None else f"op={self.node.name}")
+        return f"tensor({', '.join([body, *notes])})"
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if spec else str(self)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise DtypeError("len: a tensor without axes has no length", got="shape ()")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return (self[i] for i in range(len(self)))
+
+    def __bool__(self) -> bool:
+        if self.size != 1:
+            raise ArgumentError(
+                "the truth of a tensor with several elements is ambiguous",
+                "1 element",
+                f"shape {self.shape}",
+                "use x.any() or x.all()",
+            )
+        return bool(self.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __index__(self) -> int:
+        if self.dtype.kind not in "iu":
+            raise DtypeError("only an integer tensor can be an index", "an integer dtype", self.dtype.name)
+        return int(self.item())
+
+    def __contains__(self, value: Any) -> bool:
+        found = self == value
+        return isinstance(found, Tensor) and bool(found.any())
+
+    def __copy__(self) -> Tensor:
+        return self.clone()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if not self.is_leaf:
+            raise GradientError(
+                "deepcopy: only leaves can be copied deeply", got=repr(self.node), fix="use x.detach() or x.clone()"
+            )
+        made = type(self)(self, requires_grad=False)
+        if self.node is not None:
+            made.requires_grad_()
+            made.grad = None if self.node.grad is None else wrap(duplicate(self.node.grad))
+        return made
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise DtypeError(
+            "a Tensor cannot be pickled, since unpickling runs code",
+            fix="use mg.save({'name': x}, path) and mg.load(path)",
+        )
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return constant(self, "DLPack").__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.data.__dlpack_device__()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(to_numpy(constant(self, "np.asarray")), dtype=dtype, copy=copy)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        out = kwargs.pop("out", None)
+        name = f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
+        if ufunc not in NUMPY or method != "__call__" or kwargs:
+            raise DtypeError(
+                f"{name} does not work on Tensors this way",
+                fix="use the minigrad function of that name without extra arguments, or x.numpy()",
+            )
+        if out is None:
+            return NUMPY[ufunc](*inputs)
+        arrays = [constant(x, f"{name}(…, out=…)") if isinstance(x, Tensor) else x for x in (*inputs, *out)]
+        if local.mode.record:
+            check_fresh(f"{name}(…, out=…)", arrays, [None] * len(arrays))
+        ufunc(*arrays[: len(inputs)], out=tuple(arrays[len(inputs) :]))
+        for target in arrays[len(inputs) :]:
+            writes.mark(target)
+        return out[0]
+
+    def __array_function__(self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
+        if func in NUMPY:
+            return NUMPY[func](*args, **kwargs)
+        where = f"np.{func.__name__}, which has no counterpart in minigrad"
+        return func(*[_read_only(x, where) for x in args], **{k: _read_only(x, where) for k, x in kwargs.items()})
+
+    def __dir__(self) -> list[str]:
+        return [name for name in object.__dir__(self) if name not in PYTORCH_NAMES]
+
+
+def _hint(name: str) -> property:
+    def refuse(self: Tensor) -> Any:
+        raise AttributeError(f"a Tensor has no attribute {name!r}; minigrad calls it {PYTORCH_NAMES[name]}")
+
+    return property(refuse, doc=f"Not here: minigrad calls it {PYTORCH_NAMES[name]}.")
+
+
+for _name, _method in vars(Protocols).items():
+    if callable(_method):
+        _method.__qualname__ = f"Tensor.{_name}"
+        setattr(Tensor, _name, _method)
+for _name in PYTORCH_NAMES:  # not __getattr__, which would slow down every access to .data and .node
+    setattr(Tensor, _name, _hint(_name))
+
+
+def _read_only(value: Any, where: str) -> Any:
+    """Constants as arrays that cannot be written to, also inside lists, for a function that knows nothing of Tensors."""
+    if isinstance(value, (list, tuple)):
+        return type(value)([_read_only(item, where) for item in value])
+    if not isinstance(value, Tensor):
+        return value
+    array = to_numpy(constant(value, where)).view()
+    array.flags.writeable = False
+    return array
+
+
+def from_dlpack(source: Any) -> Tensor:
+    """A Tensor that shares memory with any array that speaks DLPack (NumPy, CuPy, PyTorch, JAX …)."""
+    if isinstance(source, Tensor):  # its own memory, so that writes are seen by both
+        constant(source, "from_dlpack")
+        return source.detach()
+    if type(source) is np.ndarray:
+        return wrap(source)
+    if hasattr(source, "__dlpack_device__") and source.__dlpack_device__()[0] != 1:
+        return wrap(backend_named("cuda").xp.from_dlpack(source))
+    try:
+        return wrap(np.from_dlpack(source))
+    except (AttributeError, TypeError):
+        raise DtypeError(
+            "from_dlpack: this object does not speak DLPack", "an array with a __dlpack__ method", type(source).__name__
+        ) from None

@@ -1,0 +1,91 @@
+"""Fused operations: a definition made of ordinary ops, and kernels that compute the same faster.
+
+    @fused
+    def twice(x):                                                 # the definition: any function of ops
+        return x + x
+    twice.kernels["numba"] = Kernel(forward, backward, accepts)   # the speed
+
+A kernel's `forward(*inputs, **attributes)` returns the output and whatever its own `backward` wants kept (a mean, a
+mask); `backward(g, kept, needs, *inputs, **attributes)` returns one gradient for each input, None where `needs` is
+false. Without a backward, the op's own rules run. Where no kernel fits the arrays the definition runs
+instead. It is also what is differentiated when a higher derivative is wanted: what a kernel keeps would be a constant
+there, and silently wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from ..engine.backend import Array
+from ..engine.op import Function
+from ..errors import ArgumentError, describe
+from ..ops.composite import Composite
+from .selection import candidates
+
+FUSED: dict[str, Function] = {}
+
+
+class Kernel(NamedTuple):
+    """One way to compute a fused op: `accepts(*inputs, **attributes)` says whether it can, for these arrays."""
+
+    forward: Callable[..., Any]
+    backward: Callable[..., Sequence[Array | None]] | None
+    accepts: Callable[..., bool]
+
+
+class Kernels(dict[str, Kernel]):
+    """The kernels of one op, by the names of their implementations."""
+
+    least_ndim = 0  # of a first input that any of them takes
+
+    def choose(self, arrays: Sequence[Any], attrs: dict[str, Any], size: int = 0) -> Kernel | None:
+        """The first kernel, in the order of preference, that takes these arrays; None: the definition computes.
+
+        `size` says how large the arrays are that they are a part of, if they are.
+        """
+        kind = type(arrays[0])
+        if not hasattr(kind, "size"):
+            return None
+        for array in arrays:
+            if array is not None:
+                if type(array) is not kind:
+                    return None
+                if array.size > size:
+                    size = array.size
+        for name in candidates(kind, size):
+            kernel = self.get(name)
+            if kernel is not None and kernel.accepts(*arrays, **attrs):
+                return kernel
+        return None
+
+    def title(self, op: str, kernel: Kernel) -> str:
+        """What an error calls one of these kernels."""
+        return (
+            f"the {next((name for name, known in self.items() if known is kernel), 'old')} kernel of {op.lstrip('_')}"
+        )
+
+    def wrong_forward(self, op: str, kernel: Kernel, result: Any) -> ArgumentError:
+        """The error for a forward that did not return two things."""
+        return ArgumentError(
+            f"{self.title(op, kernel)}: forward gave something else than its output and what it keeps",
+            "two things: the output, an array, and what its backward wants kept, or None",
+            describe(result),
+            "return out, None",
+        )
+
+
+def fuse(function: Function) -> Function:
+    """Let calls of an op or of a function made of ops go through kernels from now on."""
+    function.kernels = Kernels()
+    FUSED[function.name] = function
+    return function
+
+
+def fused(definition: Callable[..., Any] | None = None, /, **facts: Any) -> Any:
+    """Declare a fused operation by its definition, and what is true of it, as for `@op`."""
+    if definition is None:
+        return lambda f: fused(f, **facts)
+    function = Composite(definition, **facts)
+    fuse(function)
+    return function

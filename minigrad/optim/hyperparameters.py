@@ -1,0 +1,69 @@
+"""Hyperparameters of optimisers: the values that each may have."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import ArgumentError
+
+__all__ = ["checked_option"]
+
+Check = tuple[Callable[[Any], Any], str]
+
+
+def _number(holds: Callable[[float], bool]) -> Callable[[Any], float]:
+    def check(value: Any) -> float:
+        if isinstance(value, (bool, str)) or not holds(number := float(value)) or not math.isfinite(number):
+            raise ValueError
+        return number
+
+    return check
+
+
+def _pair(value: Any) -> tuple[float, float]:
+    first, second = value
+    return _fraction(first), _fraction(second)
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError
+    return value
+
+
+def _label(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError
+    return value
+
+
+_fraction = _number(lambda x: 0 <= x < 1)
+_NOT_NEGATIVE: Check = (_number(lambda x: x >= 0), "a number of at least 0")
+_FLAG: Check = (_flag, "True or False")
+OPTIONS: dict[str, Check] = {
+    "lr": _NOT_NEGATIVE,
+    "initial_lr": _NOT_NEGATIVE,
+    "momentum": _NOT_NEGATIVE,
+    "dampening": (_number(lambda x: True), "a number"),
+    "weight_decay": _NOT_NEGATIVE,
+    "eps": _NOT_NEGATIVE,
+    "alpha": (_fraction, "a number from 0 to below 1"),
+    "betas": (_pair, "two numbers from 0 to below 1"),
+    "nesterov": _FLAG,
+    "amsgrad": _FLAG,
+    "centered": _FLAG,
+    "name": (_label, "a string"),
+}
+
+
+def checked_option(where: str, option: str, value: Any) -> Any:
+    """The checked value as the optimiser uses it: a float, a pair of floats, a bool. Unknown options pass unchecked."""
+    if option not in OPTIONS:
+        return value
+    check, expected = OPTIONS[option]
+    try:
+        return check(value)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{where}: {option} cannot be used", expected, repr(value)) from None

@@ -1,0 +1,195 @@
+"""Reads a run directory for display; skips what is missing or damaged, and reads only plain files of bounded size."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import MinigradError
+from .progress import duration
+from .run import RunError, files_of_steps
+
+__all__ = ["Best", "Curve", "RunData", "check_run", "panels_of", "read_config", "read_metrics", "read_run", "text_of"]
+
+Curve = list[tuple[int, float]]  # steps and values, which may be NaN or infinite
+LAST_STEP = 10**15  # no run gets there; a table that says so is damaged
+CONFIG, SAMPLE, FRAME = 1 << 20, 1 << 16, 1 << 21  # bytes of a file that are read
+MOST_FILES = 80  # samples and frames: more are no run's of ours
+PARTS = ("config.json", "metrics.csv", "timing.csv", "checkpoints", "frames", "samples")  # of which a run has one
+
+
+@dataclass(frozen=True)
+class Best:
+    """Which validation is called the best: of which column, and whether that is the greatest or the least."""
+
+    column: str = "valid_loss"
+    maximize: bool = False
+
+    @classmethod
+    def of(cls, config: Any) -> Best:
+        """What the config.json of a run says."""
+        try:
+            return cls(f"valid_{config['training']['metric']}", config["training"]["maximize"] is True)
+        except (LookupError, TypeError):
+            return cls()
+
+    def point(self, curve: Curve) -> tuple[int, float] | None:
+        """The step and value of the best point, the first of equals."""
+        known = [point for point in curve if math.isfinite(point[1])]
+        return (max if self.maximize else min)(known, key=lambda point: point[1]) if known else None
+
+
+@dataclass(frozen=True)
+class RunData:
+    """A run as far as it could be read."""
+
+    folder: Path
+    config: Mapping[str, Any]  # of config.json: "config", "training" and "versions"
+    curves: Mapping[str, Curve]
+    best: Best
+    seconds: float | None
+    frames: Mapping[int, Path]
+    samples: Mapping[int, Path]
+    problems: list[str]
+
+    @property
+    def name(self) -> str:
+        """The folder's own name."""
+        return self.folder.absolute().name or "run"
+
+    def part(self, name: str) -> dict[str, Any]:
+        """A part of config.json, empty where it is missing."""
+        found = self.config.get(name)
+        return dict(found) if isinstance(found, dict) else {}
+
+    def summary(self) -> list[tuple[str, str]]:
+        """What it is and how far it came, as pairs of words."""
+        config, training = self.part("config"), self.part("training")
+        step = max((curve[-1][0] for curve in self.curves.values() if curve), default=0)
+        asked, data = training.get("max_steps"), config.get("data")
+        best = self.best.point(list(self.curves.get(self.best.column, [])))
+        pairs = {
+            "model": config.get("model") or training.get("model"),
+            "preset": config.get("preset"),
+            "seed": config.get("seed", training.get("seed")),
+            "steps": f"{step:,} of {asked:,}" if isinstance(asked, int) and asked != step else f"{step:,}",
+            "best " + self.best.column: None if best is None else f"{best[1]:.6g} at step {best[0]:,}",
+            "time": None if self.seconds is None else duration(self.seconds),
+            "device": config.get("device"),
+            # Only file names: folders would tell about the machine that trained.
+            "data": ", ".join(map(os.path.basename, data.split(","))) if isinstance(data, str) else None,
+        }
+        return [(label, str(value)) for label, value in pairs.items() if value is not None]
+
+
+def check_run(run: str | os.PathLike[str]) -> None:
+    """Refuse what is no directory of a run, be it ever so damaged."""
+    folder = Path(run)
+    if not folder.is_dir():
+        what = "is no directory" if folder.exists() else "does not exist"
+        raise RunError(f"{os.fspath(run)!r} {what}", "the directory of a run", fix="check the path")
+    if not any(os.path.lexists(folder / part) for part in PARTS):
+        wanted = f"a directory with {PARTS[0]} or {PARTS[1]}"
+        raise RunError(f"{os.fspath(run)!r} is no run", wanted, fix="check the path")
+
+
+def _is_plain(path: Path) -> bool:
+    """A file itself: not what a link leads to, nor anything that would be waited for."""
+    return os.path.isfile(path) and not os.path.islink(path)
+
+
+def text_of(path: Path, most: int) -> str | None:
+    """The text of a small file; None where it is no plain file, cannot be read or is too large."""
+    try:
+        if not _is_plain(path) or path.stat().st_size > most:
+            return None
+        return path.read_text(encoding="utf-8-sig", errors="replace")
+    except OSError:
+        return None
+
+
+def read_config(run: str | os.PathLike[str]) -> dict[str, Any] | None:
+    """The config.json of a run: empty where there is none, None where it is damaged."""
+    try:
+        found = json.loads(text_of(Path(run) / "config.json", CONFIG) or "{}")
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def read_metrics(run: str | os.PathLike[str]) -> dict[str, Curve]:
+    """The columns of a run's metrics.csv by name, each as (step, value) in order; cells without a number are left out."""
+    check_run(run)
+    path = Path(run) / "metrics.csv"
+    try:
+        with open(path, encoding="utf-8-sig", errors="replace", newline="") as file:
+            names, *rows = list(csv.reader(file)) or [[]]
+    except (OSError, csv.Error) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise RunError(f"{os.fspath(path)!r} cannot be read: {reason}", fix="give the directory of a run") from None
+    curves: dict[str, Curve] = {}
+    for row in rows:
+        cells = {name: value for name, cell in zip(names, row) if (value := _number(cell)) is not None}
+        step = cells.pop("step", None)
+        if step is not None and 0 <= step < LAST_STEP:
+            for name in filter(None, cells):
+                curves.setdefault(name, []).append((int(step), cells[name]))
+    if not curves:
+        raise RunError(f"{os.fspath(path)!r} holds no numbers yet", fix="train for some more steps")
+    return {name: sorted(curve, key=lambda point: point[0]) for name, curve in curves.items()}
+
+
+def _number(cell: str) -> float | None:
+    try:
+        return float(cell)
+    except ValueError:
+        return None
+
+
+def panels_of(curves: Mapping[str, Curve]) -> dict[str, dict[str, Curve]]:
+    """Each quantity with its curves: that of training, and that of validation beside it; one without any number is left out.
+
+    >>> list(panels_of({"loss": [(1, 2.0)], "lr": [(1, 0.1)], "valid_loss": [(1, 2.5)]})["loss"])
+    ['loss', 'valid_loss']
+    """
+    panels: dict[str, dict[str, Curve]] = {}
+    for name, curve in curves.items():
+        panels.setdefault(name.removeprefix("valid_"), {})[name] = curve
+    numbers = {name: [value for curve in group.values() for _, value in curve] for name, group in panels.items()}
+    return {name: group for name, group in panels.items() if any(map(math.isfinite, numbers[name]))}
+
+
+def read_run(run: str | os.PathLike[str]) -> RunData:
+    """All that can be shown of a run directory; what cannot be read is among the problems."""
+    folder = Path(run)
+    config, curves, table = read_config(folder), {}, folder / "metrics.csv"
+    problems = ["config.json is damaged"] if config is None else []
+    try:
+        curves = read_metrics(folder) if _is_plain(table) else {}
+        problems += [] if curves else ["there is no metrics.csv yet" if folder.is_dir() else "nothing is written yet"]
+    except MinigradError as error:
+        problems.append(str(error).splitlines()[0].replace(repr(os.fspath(table)), table.name))
+    frames, samples = (_some(files_of_steps(folder / name)) for name in ("frames", "samples"))
+    return RunData(folder, config or {}, curves, Best.of(config), _seconds(folder), frames, samples, problems)
+
+
+def _seconds(folder: Path) -> float | None:
+    try:
+        rows = list(csv.DictReader((text_of(folder / "timing.csv", 1 << 26) or "").splitlines()))
+        seconds = float(rows[-1]["seconds"])
+    except (csv.Error, LookupError, TypeError, ValueError):
+        return None
+    return seconds if 0 <= seconds < math.inf else None
+
+
+def _some(files: Mapping[int, Path]) -> dict[int, Path]:
+    steps = list(files)
+    while len(steps) > MOST_FILES:
+        steps = steps[:1] + steps[1:-1][::2] + steps[-1:]
+    return {step: files[step] for step in steps if _is_plain(files[step])}

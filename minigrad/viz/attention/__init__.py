@@ -1,0 +1,1 @@
+"""What a model attends to, and which tokens it finds likely."""

@@ -1,0 +1,78 @@
+"""Scenes as matplotlib figures, for PNG and PDF."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from matplotlib import patches
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.path import Path
+
+from .colors import resolve
+from .scene import Ellipse, Group, Image, Line, Polygon, Rect, Scene, Text, clean
+
+__all__ = ["paint"]
+
+POINTS = 72  # to an inch
+DOTS = 144  # to an inch, in a PNG
+FAMILIES = {"mono": "DejaVu Sans Mono", "sans": "DejaVu Sans"}  # which matplotlib brings along
+ANCHORS = {"start": "left", "middle": "center", "end": "right"}
+# Without a date and a version the same picture is the same file.
+METADATA = {"png": {"Software": None}, "pdf": {"CreationDate": None, "Producer": None, "Creator": None}}
+
+
+def paint(scene: Scene, form: str, dark: bool) -> bytes:
+    """The file of a scene, "png" or "pdf"."""
+    figure = Figure(figsize=(scene.width / POINTS, scene.height / POINTS), facecolor=resolve("paper", dark))
+    FigureCanvasAgg(figure)
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set_xlim(0, scene.width)
+    axes.set_ylim(scene.height, 0)
+    axes.axis("off")
+    for order, shape in enumerate(_flat(scene.shapes)):
+        _add(axes, shape, dark, order)
+    sink = io.BytesIO()
+    figure.savefig(sink, format=form, dpi=DOTS, facecolor=figure.get_facecolor(), metadata=METADATA[form])
+    return sink.getvalue()
+
+
+def _flat(shapes: Sequence[Any]) -> Iterator[Any]:
+    for shape in shapes:
+        if isinstance(shape, Group):
+            yield from _flat(shape.shapes)
+        else:
+            yield from [shape, shape.head] if isinstance(shape, Line) and shape.arrow else [shape]
+
+
+def _add(axes: Any, shape: Any, dark: bool, order: int) -> None:
+    if isinstance(shape, Text):
+        axes.text(
+            shape.x, shape.y, clean(shape.text, 2000), fontsize=shape.size, color=resolve(shape.color, dark),
+            ha=ANCHORS[shape.anchor], va="baseline", weight="bold" if shape.bold else "normal",
+            family=FAMILIES[shape.font], rotation=90 * shape.turned, rotation_mode="anchor", zorder=order, parse_math=False,
+        )  # fmt: skip
+    elif isinstance(shape, Image):
+        edges = (shape.x, shape.x + shape.width, shape.y + shape.height, shape.y)
+        axes.imshow(shape.pixels, extent=edges, interpolation="nearest", aspect="auto", zorder=order)
+    else:
+        fill, stroke = (resolve(c, dark) if c else "none" for c in (getattr(shape, "fill", None), shape.stroke))
+        line = {"linewidth": shape.thick * bool(shape.stroke), "linestyle": (0, (4, 3)) if shape.dashed else "solid"}
+        axes.add_patch(_patch(shape, facecolor=fill, edgecolor=stroke, zorder=order, **line))
+
+
+def _patch(shape: Any, **look: Any) -> Any:
+    match shape:
+        case Rect(x, y, width, height, radius=radius):
+            rounding = min(radius, width / 2, height / 2)
+            style = f"round,pad=0,rounding_size={rounding}" if radius else "square,pad=0"
+            return patches.FancyBboxPatch((x, y), width, height, boxstyle=style, **look)
+        case Ellipse(x, y, width, height):
+            return patches.Ellipse((x, y), width, height, **look)
+        case Polygon(points):
+            return patches.Polygon(list(points), **look)
+        case Line(points, curved=curved):
+            codes = [Path.MOVETO] + [Path.CURVE4 if curved else Path.LINETO] * (len(points) - 1)
+            return patches.PathPatch(Path(list(points), codes), **look)

@@ -1,0 +1,1 @@
+"""Graphs of computations: traced, laid out, drawn, and stepped through."""

@@ -1,0 +1,78 @@
+"""The graph of a model of the zoo: its mean loss on the small batch that its plugin has for checks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from .. import tree
+from ..engine.backend import is_array
+from ..engine.tensor import Tensor, wrap
+from ..nn.init import skip
+from ..random import seed_everything
+from ..train.loss_terms import checked_terms
+from ..viz.drawing.arrays import count
+from ..viz.graph.boxes import boxes_of, key_of
+from ..viz.graph.graph import Graph, watched
+from ..viz.graph.labels import Look
+from .registry import blamed
+from .spec import ModelSpec
+
+__all__ = ["graph_of"]
+
+LARGE = 30_000_000  # weights of a new model
+
+
+def graph_of(
+    spec: ModelSpec,
+    config: Any,
+    model: Any = None,
+    *,
+    depth: int = 1,
+    direction: str = "forward",
+    color: str | None = None,
+    fused: bool = False,
+) -> Graph:
+    """The graph of a trained model, or of a new one; the options are those of `mg.viz.graph`."""
+    look = Look(direction, color)
+    with blamed(spec, "drawing the graph"):
+        seed_everything(0)
+        model, remark = _new_model(spec, config) if model is None else (model, "")
+        batch = spec.example(config)
+        loss, apart = watched(lambda: _mean_loss(spec, model, batch), fused)
+        known = {key_of(tensor): (name, tensor) for name, tensor in _parts(batch)}
+        known |= {key_of(parameter): (path, parameter) for path, parameter in model.named_parameters()}
+        known[key_of(loss[0])] = ("loss", loss[0])
+        boxes = boxes_of(loss, known, [tensor.data for _, tensor in _parts(batch)], apart)
+    graph = Graph(boxes, spec.name, depth, look)
+    graph.remark = remark
+    return graph
+
+
+def _new_model(spec: ModelSpec, config: Any) -> tuple[Any, str]:
+    """A model with its initial weights; of a large one they stay 0, since drawing them would take long."""
+    with skip():
+        model = spec.build(config)
+    amount = sum(parameter.size for parameter in model.parameters())
+    if amount > LARGE:
+        return model, f"{count(amount)} weights are too many to be drawn at random here: they are 0"
+    seed_everything(0)
+    return spec.build(config), ""
+
+
+def _mean_loss(spec: ModelSpec, model: Any, batch: Any) -> Tensor:
+    """All terms that can be learned from, each divided by its units."""
+    terms = checked_terms(spec.loss(model, batch))
+    means = [amount / max(units, 1) for amount, units in terms.values() if amount.requires_grad]
+    return sum(means[1:], means[0])
+
+
+def _parts(batch: Any) -> Iterator[tuple[str, Tensor]]:
+    """The arrays of a batch, named by their fields or numbers."""
+    for path, part in tree.paths(batch):
+        names = [i for i, key in enumerate(path) if isinstance(key, str)]
+        name = " ".join(map(str, path[names[-1] :] if names else ("batch", *path)))
+        if isinstance(part, Tensor):
+            yield name, part
+        elif is_array(part):
+            yield name, wrap(part)

@@ -1,0 +1,162 @@
+"""Prepares the data and fills in settings that were not given: sizes, vocabulary and length of training, by the amount of data."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from minigrad.data import BatchReport, BPETokenizer, PairBatches, WordTokenizer, encode_pairs
+from minigrad.data.bpe import FIRST_MERGE
+from minigrad.data.errors import DataError
+from minigrad.errors import ArgumentError
+from minigrad.zoo import Data
+
+from .corpus import Corpus, corpus_of, form_of
+from .denoising import DenoisingBatches, encoded
+from .samplers import InTurns
+
+FEW_WORDS = 5000  # with more different words than that, or more rare ones, byte pairs do better
+FEWEST, VALIDATIONS = 4, 20  # so many at least, where epochs are long, and at most, where they are short
+RARE = 0.02  # the share of running words that may be there only once
+
+
+@dataclass(frozen=True)
+class Size:
+    """Settings that go together, for up to so many pairs."""
+
+    pairs: float
+    depth: int
+    dim: int
+    heads: int
+    hidden: int
+    dropout: float
+    epochs: float
+    vocab: int  # of byte pairs
+    batch: int
+    lr: float = 3e-3
+
+
+SIZES = (
+    Size(1_000, 2, 64, 4, 128, 0.1, 100, 1000, 512),
+    Size(10_000, 2, 128, 4, 256, 0.1, 30, 4000, 1024),
+    Size(60_000, 4, 128, 4, 256, 0.2, 17, 8000, 1500),
+    Size(float("inf"), 3, 256, 8, 512, 0.1, 8, 8000, 2048),
+)
+PHRASEBOOK = Size(float("inf"), 2, 96, 4, 192, 0.0, 1.15, 4000, 768, 4e-3)
+
+
+def sized(config: Any, pairs: int = 0) -> Any:
+    """The config with sizes for so many pairs, where it has none."""
+    fit = PHRASEBOOK if config.corpus == "phrasebook" else next(size for size in SIZES if pairs <= size.pairs)
+    missing = {name: value for name, value in asdict(fit).items() if name != "pairs" and getattr(config, name) is None}
+    if config.dim is not None and config.heads is None:
+        missing["heads"] = next(heads for heads in (fit.heads, 4, 2, 1) if config.dim % heads == 0)
+    if config.dim is not None and config.hidden is None:
+        missing["hidden"] = 2 * config.dim
+    return replace(config, **missing)
+
+
+def vocabulary_of(config: Any, corpus: Corpus, byte_pairs: int) -> Any:
+    """A tokenizer of both languages together: words if there are few, each often enough, or else so many byte pairs."""
+    texts = [text for pair in corpus.train for text in pair]
+    kind = config.vocabulary
+    if not kind:
+        counts = Counter(word for text in texts for word in WordTokenizer.pattern.findall(text))
+        once = sum(count == 1 for count in counts.values())
+        kind = "word" if len(counts) <= FEW_WORDS and once <= RARE * counts.total() else "bpe"
+    if kind == "word":
+        return WordTokenizer.train(texts, config.vocab)
+    if byte_pairs < FIRST_MERGE:
+        raise ArgumentError(
+            f"translator: vocab={byte_pairs} is too small for byte pairs",
+            f"vocab={FIRST_MERGE} (all bytes and the special tokens) or more",
+            fix="give more, leave it out, or learn words: vocabulary=word",
+        )
+    return BPETokenizer.train(texts, byte_pairs)
+
+
+@dataclass(frozen=True)
+class DataReport(BatchReport):
+    """What was read and chosen, and what became of the examples; it is shown when training begins."""
+
+    choices: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.choices}\nbatches: {super().__str__()}"
+
+
+def prepared(config: Any, path: str | None) -> Data:
+    """All that is needed to train: batches, how to validate, the tokenizer, and the config with what was chosen."""
+    import minigrad as mg
+
+    from .evaluation import Validation
+
+    if path is not None and config.corpus not in ("pairs", "denoise"):
+        config = replace(config, form=config.form or "plain", corpus="pairs")
+    corpus = corpus_of(config, path)
+    fit = sized(config, len(corpus.train))
+    tokenizer = vocabulary_of(config, corpus, fit.vocab)
+    seed = int(mg.randint(0, 2**31, (1,)).item())
+    train = _sampler(fit, corpus, tokenizer, seed)
+    kind = "word" if isinstance(tokenizer, WordTokenizer) else "bpe"
+    steps = config.steps or max(1, round(fit.epochs * len(train)))
+    valid_every = config.valid_every or max(min(len(train), -(-steps // FEWEST)), steps // VALIDATIONS)
+    chosen = replace(
+        fit, form=form_of(config), vocabulary=kind, vocab=tokenizer.vocab_size, steps=steps, valid_every=valid_every,
+        save_every=config.save_every or valid_every,
+    )  # fmt: skip
+    train.report = DataReport(**asdict(train.report), choices=summary(chosen, corpus, len(train)))
+    return Data(train, Validation(chosen, tokenizer, corpus), chosen, tokenizer)
+
+
+def _sampler(config: Any, corpus: Corpus, tokenizer: Any, seed: int) -> Any:
+    """Batches of what is to be learned."""
+    if config.corpus == "denoise":
+        texts = [tokenizer.encode(text) for text, _ in corpus.train]
+        _refuse_long_ones_only(config, map(len, texts))
+        return DenoisingBatches(texts, config, seed)
+    pairs = encode_pairs(corpus.train, tokenizer)
+    _refuse_long_ones_only(config, (max(map(len, pair)) for pair in pairs))
+    edges = [part * len(pairs) // corpus.parts for part in range(corpus.parts + 1)]
+    parts = [
+        PairBatches(pairs[start:end], config.batch, config.max_length, seed=seed + number)
+        for number, (start, end) in enumerate(zip(edges, edges[1:]))
+    ]
+    return parts[0] if len(parts) == 1 else InTurns(parts, seed)
+
+
+def _refuse_long_ones_only(config: Any, lengths: Iterable[int]) -> None:
+    """Say so if the settings leave out every example."""
+    limit, shortest = min(config.max_length, config.batch), min(lengths, default=0)
+    if shortest > limit:
+        raise DataError(
+            "translator: every sentence is too long to learn from",
+            f"some of at most {limit} tokens, as max_length={config.max_length} and batch={config.batch} allow",
+            f"{shortest} tokens in the shortest",
+            f"set both to {shortest} or more, or give shorter sentences",
+        )
+
+
+def summary(config: Any, corpus: Corpus, batches: int) -> str:
+    """The choices, in a few lines."""
+    words = {"word": "words", "bpe": "byte pairs"}[config.vocabulary]
+    shape = (
+        f"{config.depth}+{config.depth} layers, width {config.dim}, {config.heads} heads, {config.hidden} in the MLPs"
+    )
+    inner = "" if config.inner_dropout is None else f" ({config.inner_dropout:g} inside the parts)"
+    return "\n".join(
+        [
+            corpus.summary,
+            f"text: {config.form}; vocabulary: {config.vocab:,} {words} of both languages",
+            f"model: {shape}, dropout {config.dropout:g}{inner}",
+            f"training: {config.steps:,} steps, {config.steps / batches:.1f} epochs, "
+            f"batches of up to {config.batch:,} tokens on each side, a rate of up to {config.lr:g}",
+        ]
+    )
+
+
+def source_ids(config: Any, tokenizer: Any, text: str) -> list[int]:
+    """The tokens of a source in its form, with the end."""
+    return encoded(text, tokenizer) if config.corpus == "denoise" else tokenizer.encode(text, eos=True)

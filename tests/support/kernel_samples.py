@@ -1,0 +1,88 @@
+"""Inputs and attributes for every fused op, on which each of its kernels is compared with its definition."""
+
+from itertools import product
+
+import numpy as np
+
+rng = np.random.default_rng(0)
+DROPOUT = {"dropout_p": 0.3, "dropout_key": 0x1234567890ABCDEF, "start": 7}
+NO_DROPOUT = {"dropout_p": 0.0, "dropout_key": 0, "start": 0}
+
+
+def normal(*shape):
+    return rng.standard_normal(shape)
+
+
+def some(*shape):
+    return rng.random(shape) < 0.6
+
+
+def numbers(high, *shape):
+    return rng.integers(0, high, shape)
+
+
+def labels(classes, count, ignored=-100):
+    picked = numbers(classes, count)
+    picked[::3] = ignored
+    return picked
+
+
+SAMPLES = {
+    "gelu": [([normal(*s)], {"approximate": a}) for s in ((1,), (3, 17), (1001,)) for a in ("none", "tanh")],
+    "silu": [([normal(*s)], {}) for s in ((1,), (3, 17), (1001,), (2, 0, 3))],
+    "swiglu": [([normal(*s)], {}) for s in ((2,), (3, 34), (2, 3, 6), (5, 2002))],
+    "linear": [
+        ([normal(1, 1), normal(1, 1), normal(1)], {}),
+        ([normal(2, 17, 3), normal(33, 3), normal(33)], {}),
+        ([normal(1001, 17), normal(1, 17), None], {}),
+        ([normal(17), normal(3, 17), normal(3)], {}),
+    ],
+    "linear_gelu": [
+        ([normal(1, 1), normal(1, 1), normal(1)], {"approximate": "none"}),
+        ([normal(2, 17, 3), normal(33, 3), normal(33)], {"approximate": "tanh"}),
+        ([normal(1001, 17), normal(1, 17), None], {"approximate": "tanh"}),
+        ([normal(5, 9), normal(65, 9), normal(65)], {"approximate": "none"}),
+        ([normal(17), normal(3, 17), None], {"approximate": "none"}),
+    ],
+    "layer_norm": [
+        ([normal(3, 1), normal(1), normal(1)], {"eps": 1e-5}),
+        ([normal(2, 3, 17) + 3, normal(17), normal(17)], {"eps": 1e-5}),
+        ([normal(17, 1001), None, None], {"eps": 1e-5}),
+        ([normal(1001, 3), normal(3), None], {"eps": 1e-2}),
+        ([np.zeros((2, 5)), None, normal(5)], {"eps": 1e-5}),
+    ],
+    "rms_norm": [
+        ([normal(3, 1), normal(1)], {"eps": 1e-5}),
+        ([normal(2, 3, 17), None], {"eps": 1e-5}),
+        ([normal(1001, 33), normal(33)], {"eps": 1e-2}),
+        ([np.zeros((2, 5)), normal(5)], {"eps": 1e-5}),
+    ],
+    "softmax": [([normal(*s) * 3], {"axis": -1}) for s in ((1,), (3, 17), (2, 3, 1001), (1001, 1))],
+    "_masked_softmax": [
+        ([normal(3, 17), some(3, 17)], {"axis": -1}),
+        ([normal(2, 3, 5, 17), some(2, 1, 1, 17)], {"axis": -1}),
+        ([normal(2, 3, 5, 17), some(5, 1)], {"axis": -1}),
+        ([normal(3, 1001), np.zeros((1, 1001), bool)], {"axis": -1}),
+    ],
+    "cross_entropy": [
+        ([normal(n, v) * 3, labels(v, n, ignored)], {"ignore_index": ignored, "smoothing": s})
+        for s, (n, v, ignored) in product((0.1, 0.0), ((1, 1, 5), (17, 3, -100), (5, 1001, 0)))
+    ],
+    "embedding": [
+        ([normal(65, 17), numbers(65, 3, 1001)], {"padding_idx": 3}),
+        ([normal(5, 3), numbers(5, 2, 3)], {"padding_idx": None}),
+        ([normal(1, 1), numbers(1, 1)], {"padding_idx": None}),
+    ],
+    "dropout": [([normal(*s)], {"p": p, "key": 2**62 + 3, "start": 2**32 - 5}) for p in (0.1, 1.0) for s in ((1,), (3, 101))],
+    "attention": [
+        ([normal(2, 3, 17, 5), normal(2, 3, 17, 5), normal(2, 3, 17, 5), None], dict(causal=True, scale=0.4, **NO_DROPOUT)),
+        ([normal(1, 2, 5, 4), normal(1, 2, 33, 4), normal(1, 2, 33, 7), None], dict(causal=False, scale=0.5, **DROPOUT)),
+        ([normal(2, 2, 9, 8), normal(2, 2, 9, 8), normal(2, 2, 9, 8), some(2, 1, 9, 9)], dict(causal=True, scale=0.3, **DROPOUT)),
+        ([normal(1, 1, 4, 1), normal(1, 1, 1, 1), normal(1, 1, 1, 1), None], dict(causal=False, scale=1.0, **NO_DROPOUT)),
+    ],
+    "packed_attention": [
+        ([normal(2, 17, 36), None], dict(heads=3, causal=True, scale=0.5, **NO_DROPOUT)),
+        ([normal(2, 5, 24), some(2, 1, 1, 5)], dict(heads=2, causal=False, scale=0.5, **DROPOUT)),
+    ],
+}  # fmt: skip
+BY_DEFINITION: list[str] = []  # fused ops without a NumPy kernel: their definitions are as fast
