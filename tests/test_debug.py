@@ -8,11 +8,12 @@ import weakref
 
 import numpy as np
 import pytest
+from support.scopes import scope
 
 import minigrad as mg
 from minigrad import kernels
 from minigrad.debug import Recorder
-from minigrad.engine.modes import Tracer, local, switch, tracing
+from minigrad.engine.modes import Tracer, local, tracing
 from minigrad.errors import GradientError, NonFiniteError
 
 
@@ -34,7 +35,7 @@ def this_line(offset=0):
 
 def test_the_first_nan_forward_is_named_with_op_module_and_line():
     x = leaf([1.0, -1.0, 0.5])
-    with mg.debug(), switch(scope="encoder.norm"):
+    with mg.debug(), scope("encoder.norm"):
         line = this_line(+2)
         with pytest.raises(NonFiniteError) as caught:
             x.sqrt()
@@ -96,7 +97,7 @@ def test_no_grad_does_not_switch_the_watch_off():
 def test_the_first_nan_backward_is_named_with_op_module_and_the_line_of_its_forward():
     x = leaf([0.0, 4.0])
     with mg.debug():
-        with switch(scope="head"):
+        with scope("head"):
             line = this_line(+1)
             root = x.sqrt()
         loss = (root * 2).sum()
@@ -166,7 +167,7 @@ def test_results_are_the_same_with_and_without():
 def test_an_overwritten_value_is_reported_with_the_line_that_needs_it():
     x = leaf([1.0, 2.0])
     with mg.debug():
-        with switch(scope="block"):
+        with scope("block"):
             line = this_line(+1)
             y = x.exp()
         with mg.no_grad():

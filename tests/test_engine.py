@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from support.scopes import scope
 
 import minigrad as mg
-from minigrad.engine.modes import switch
 from minigrad.errors import ArgumentError, GradientError, ShapeError
 
 
@@ -317,9 +317,9 @@ def test_a_decorated_generator_ends_with_its_user():
 
 def test_nodes_remember_the_module_that_was_running():
     x = leaf([1.0])
-    with switch(scope="encoder"):
+    with scope("encoder"):
         outer = x * 2
-        with switch(scope="encoder.norm"):
+        with scope("encoder.norm"):
             inner = outer.exp()
         after = inner + 1
     assert [t.node.scope for t in (outer, inner, after, after * 2)] == ["encoder", "encoder.norm", "encoder", ""]

@@ -8,10 +8,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from support.scopes import scope
 
 import minigrad as mg
 from minigrad import errors
-from minigrad.engine.modes import switch
 from minigrad.engine.op import OPS
 from minigrad.engine.tensor import Tensor
 from minigrad.errors import (
@@ -615,9 +615,9 @@ def test_every_error_is_a_minigrad_error_and_a_built_in_one():
 
 def test_an_error_inside_a_module_names_it():
     with (
-        switch(scope="encoder.0"),
+        scope("encoder.0"),
         pytest.raises(ShapeError, match="^encoder.0: vecdot: multiply: shapes do not broadcast"),
     ):
         mg.vecdot(mg.ones(2), mg.ones(3))
-    with switch(scope="encoder.0"), pytest.raises(ShapeError, match="^encoder.0: matmul: "):
+    with scope("encoder.0"), pytest.raises(ShapeError, match="^encoder.0: matmul: "):
         mg.ones(2) @ mg.ones(3)

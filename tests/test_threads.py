@@ -5,9 +5,10 @@ import threading
 
 import numpy as np
 import pytest
+from support.scopes import scope
 
 import minigrad as mg
-from minigrad.engine.modes import local, switch
+from minigrad.engine.modes import local
 from minigrad.engine.writes import writes
 from minigrad.errors import NonFiniteError
 
@@ -105,7 +106,7 @@ def test_modes_belong_to_their_thread():
             return all(np.isneginf((x - x).log().numpy()).all() for _ in range(rounds))
 
     def inside_a_module():
-        with switch(scope="block"):
+        with scope("block"):
             return all((x * 2).node.scope == "block" for _ in range(rounds))
 
     def outside():

@@ -50,11 +50,12 @@ def call(op: Any, args: Arrays, attrs: Attrs, kernels: bool = True) -> Any:
     for arg in args:
         if isinstance(arg, Tensor):
             tensors = True
-            arrays.append(arg.data)
-            parents.append(arg.node)
-            if type(arg.data) is not ndarray:
+            data, node = arg.data, arg.node
+            arrays.append(data)
+            parents.append(node)
+            if type(data) is not ndarray:
                 xp = None
-            if arg.node is not None:
+            if node is not None:
                 mask |= bit
         else:
             arrays.append(arg)
@@ -76,11 +77,10 @@ def call(op: Any, args: Arrays, attrs: Attrs, kernels: bool = True) -> Any:
         kernel = op.kernels.choose(arrays, attrs) if kernels and op.kernels is not None else None
         if kernel is None and op.forward is None:
             return op.define(args, attrs)
-        needs = mask if mode.record else 0
+        needs, kept = mask if mode.record else 0, None
         mask = needs & op.mask
         if mask and foreign:  # somebody else's arrays may change before the backward
             arrays = [a if isinstance(x, Tensor) or not is_array(a) else duplicate(a) for a, x in zip(arrays, args)]
-        kept = None
         try:
             if kernel is not None:
                 result = kernel.forward(*arrays, **attrs)
@@ -186,7 +186,7 @@ def as_operand(value: Any, where: str) -> np.ndarray:
 def check_fresh(name: str, arrays: Arrays, parents: Arrays) -> None:
     """Refuse an input whose node does not tell how its values were made: gradients would be silently wrong."""
     for array, node in zip(arrays, parents):
-        if is_array(array) and writes.is_stale(array, node):
+        if (node is None or node.fresh < writes.since) and writes.is_stale(array, node):
             raise GradientError(
                 f"{name}: an input shares memory with a tensor that was written to in place, and its own graph does not know of that write",
                 got=f"{array.shape} {array.dtype}",
@@ -213,8 +213,8 @@ def unary(op: Op) -> Callable[[Any], Any]:
         mode = local.mode
         if not isinstance(a, Tensor) or type(x := a.data) is not ndarray or mode.tracers or op.kernels is not None:
             return call(op, (a,), {})
-        p = a.node
-        if writes.since and writes.is_stale(x, p):
+        p, since = a.node, writes.since
+        if since and (p is None or p.fresh < since) and writes.is_stale(x, p):
             return call(op, (a,), {})
         try:
             out = forward(np, x)
@@ -223,15 +223,15 @@ def unary(op: Op) -> Callable[[Any], Any]:
         if type(out) is not ndarray:
             out = scalar_array(op, out)
         t = _new(Tensor)
-        t.data = out
-        t.node = None
+        t.data, t.node = out, None
         if p is not None and op.mask and mode.record:
-            if out.dtype.kind == "f":
+            dtype = out.dtype
+            if dtype.kind == "f":
                 plan = plans.get(1) or op.plan_for(1, 1)
                 keep = plan.keep
                 saved = keep((x, out)) if keep is not None else plan.save((x,), out, _NO_ATTRS)
-                t.node = Node(plan, (p,), saved, _NO_ATTRS, out.shape, out.dtype, mode.scope)
-            elif out.dtype.kind == "c":
+                t.node = Node(plan, (p,), saved, _NO_ATTRS, out.shape, dtype, mode.scope)
+            elif dtype.kind == "c":
                 return call(op, (a,), {})
         return t
 
@@ -256,8 +256,11 @@ def binary(op: Op) -> Callable[[Any, Any], Any]:
             usual = type(y) is ndarray and type(a) in _NUMBERS
         else:
             usual = False
-        mode = local.mode
-        if not usual or mode.tracers or writes.since and (writes.is_stale(x, p) or writes.is_stale(y, q)):
+        mode, since = local.mode, writes.since
+        if not usual or mode.tracers:
+            return call(op, (a, b), {})
+        unknown = since and (p is None or q is None or p.fresh < since or q.fresh < since)
+        if unknown and (writes.is_stale(x, p) or writes.is_stale(y, q)):
             return call(op, (a, b), {})
         if op.kernels is not None and x.ndim >= op.kernels.least_ndim:
             return call(op, (a, b), {})
@@ -268,17 +271,17 @@ def binary(op: Op) -> Callable[[Any, Any], Any]:
         if type(out) is not ndarray:
             out = scalar_array(op, out)
         t = _new(Tensor)
-        t.data = out
-        t.node = None
+        t.data, t.node = out, None
         if mode.record:
             mask = op.mask & ((0 if q is None else 2) if p is None else (1 if q is None else 3))
             if mask:
-                if out.dtype.kind == "f":
+                dtype = out.dtype
+                if dtype.kind == "f":
                     plan = plans.get(mask) or op.plan_for(mask, 2)
                     keep = plan.keep
                     saved = keep((x, y, out)) if keep is not None else plan.save((x, y), out, _NO_ATTRS)
-                    t.node = Node(plan, (p, q), saved, _NO_ATTRS, out.shape, out.dtype, mode.scope)
-                elif out.dtype.kind == "c":
+                    t.node = Node(plan, (p, q), saved, _NO_ATTRS, out.shape, dtype, mode.scope)
+                elif dtype.kind == "c":
                     return call(op, (a, b), {})
         return t
 

@@ -10,7 +10,7 @@ into memory, so "was this saved value overwritten?" is a comparison of two numbe
 from __future__ import annotations
 
 import threading
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
 from operator import attrgetter
 from typing import Any
@@ -32,7 +32,7 @@ class Node:
     """How one value was made: which op, from which nodes, and what its rules will need."""
 
     __slots__ = (
-        "plan", "parents", "saved", "attrs", "shape", "dtype", "time", "scope", "note", "hooks", "grad", "retain", "__weakref__",
+        "plan", "parents", "saved", "attrs", "shape", "dtype", "time", "fresh", "scope", "note", "hooks", "grad", "retain", "__weakref__",
     )  # fmt: skip
 
     def __init__(self, plan: Any, parents: Any, saved: Any, attrs: Any, shape: Any, dtype: Any, scope: str):
@@ -42,7 +42,7 @@ class Node:
         self.attrs = attrs
         self.shape = shape  # a tuple of shapes where the op has several outputs
         self.dtype = dtype
-        self.time = tick()
+        self.time = self.fresh = tick()  # `fresh`: no write up to then had made this node stale
         self.scope = scope  # the path of the module that was running
         self.note: Any = None  # what a tracer left here
         self.hooks: Any = None  # functions of the gradient, by number
@@ -80,14 +80,18 @@ def unbroadcast(g: Any, shape: tuple[int, ...]) -> Any:
     return g.sum(axis=stretched, keepdims=True) if stretched else g
 
 
-def collect(roots: Iterable[Node], stop: Container[Node] = ()) -> list[Node]:
+def collect(roots: Iterable[Node], stop: Iterable[Node] = ()) -> list[Node]:
     """Every node that `roots` were made from, newest first, without the leaves, `stop`, and what lies beyond them."""
-    found = {root for root in roots if root.plan is not None and root not in stop}
-    order = list(found)
+    seen = set(stop)
+    order = []
+    for root in roots:
+        if root.plan is not None and root not in seen:
+            seen.add(root)
+            order.append(root)
     for node in order:  # which grows meanwhile
         for parent in node.parents:
-            if parent is not None and parent.plan is not None and parent not in found and parent not in stop:
-                found.add(parent)
+            if parent is not None and parent.plan is not None and parent not in seen:
+                seen.add(parent)
                 order.append(parent)
     order.sort(key=_by_time, reverse=True)
     return order
@@ -140,32 +144,34 @@ def sweep(
     Tensors instead of arrays, so that the result can be differentiated again. With `quiet`, the targets
     bound what is swept: their hooks, and what lies beyond, are left to the sweep that this one is a part of.
     """
-    order = collect([node for node, _ in seeds], targets if quiet and targets else ())
+    grads: dict[Node, Any] = {}
+    for node, g in seeds:
+        grads[node] = g if node not in grads else _sum(grads[node], g)
+    order = collect(grads, targets if quiet and targets else ())
     useful = between(order, targets) if targets is not None else None
     if useful is not None:
         order = [node for node in order if node in useful]
     # A target beyond which nothing is wanted runs no rule.
     check_usable(order if useful is None else [node for node in order if any(p in useful for p in node.parents)])
     checked = writes.latest
-    grads: dict[Node, Any] = {}
     results: dict[Node, Any] = {}
-    for node, g in seeds:
-        grads[node] = g if node not in grads else _sum(grads[node], g)
     outer = local.mode
     tracers, keep = outer.tracers, retain_graph or create_graph
+    free = not keep and not tracers
     local.mode = Mode(create_graph, tracers, outer.scope)
     try:
         for node in order:
             g = grads.pop(node, None)
             if g is None:
                 continue
-            target = targets is not None and node in targets
-            if node.hooks and not (target and quiet):
-                g = _run_hooks(node, g)
-            if target or node.retain:
-                results[node] = g
-                if target and not any(parent in useful for parent in node.parents):  # type: ignore[operator]
-                    continue  # nothing beyond is wanted, so its saved values stay
+            if node.hooks or node.retain or targets is not None:
+                target = targets is not None and node in targets
+                if node.hooks and not (target and quiet):
+                    g = _run_hooks(node, g)
+                if target or node.retain:
+                    results[node] = g
+                    if target and not any(parent in useful for parent in node.parents):  # type: ignore[operator]
+                        continue  # nothing beyond is wanted, so its saved values stay
             if writes.latest != checked:  # a hook wrote something
                 check_usable((node,))
             saved = node.plan.as_tensors(node) if create_graph else node.saved
@@ -174,7 +180,7 @@ def sweep(
             else:
                 with on_device_of(next(part for part in g if part is not None) if type(g) is list else g):
                     pull(grads, node, g, saved, useful, tracers)
-            if not keep and not tracers:
+            if free:
                 node.saved = None
         for node, g in grads.items():  # what is left are the leaves
             results[node] = _run_hooks(node, g) if node.hooks and not quiet else g

@@ -1,4 +1,4 @@
-"""What a thread is doing: whether it records, inside which module it is, and who watches."""
+"""What a thread is doing: whether it records, who watches, and inside which module it is."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Tracer:
 
 
 class Mode:
-    """Whether ops are recorded, who watches, and the path of the running module. Replaced whole, never changed."""
+    """Whether ops are recorded, and who watches: replaced whole, never changed. The path of the running module is."""
 
     __slots__ = ("record", "tracers", "scope")
 
@@ -48,7 +48,8 @@ class Mode:
 
 
 class _Local(threading.local):
-    mode = Mode()
+    def __init__(self) -> None:
+        self.mode = Mode()
 
 
 local = _Local()
@@ -57,17 +58,17 @@ local = _Local()
 class switch(ContextDecorator):
     """Change parts of the mode inside a `with`, or inside a decorated function; the old mode returns whatever happens."""
 
-    def __init__(self, record: bool | None = None, tracer: Tracer | None = None, scope: str | None = None):
-        self.changes = (record, tracer, scope)
+    def __init__(self, record: bool | None = None, tracer: Tracer | None = None):
+        self.changes = (record, tracer)
 
     def __enter__(self) -> None:
-        record, tracer, scope = self.changes
+        record, tracer = self.changes
         old = local.mode
         local.__dict__.setdefault("previous", []).append(old)  # a stack: one object may be entered again inside itself
         local.mode = Mode(
             old.record if record is None else record,
             old.tracers if tracer is None else (*old.tracers, tracer),
-            old.scope if scope is None else scope,
+            old.scope,
         )
 
     def __exit__(self, *_: object) -> None:

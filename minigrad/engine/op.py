@@ -56,9 +56,8 @@ class Function:
     symbol: str | None = None  # how people write it, as in a + b
     formulas: dict[str, str] = {}  # what its rule does with the gradient g, for each input, in words
     cost: Any = 1  # floating-point operations for each element, or a function of (inputs, output, attrs); see viz
-    explain: Callable[..., tuple[str, str] | MinigradError | None] | None = (
-        None  # the reason why it cannot compute this
-    )
+    # The reason why it cannot compute this.
+    explain: Callable[..., tuple[str, str] | MinigradError | None] | None = None
     kernels: Any = None  # faster ways to compute it, by name; kept by minigrad.kernels
     forward: Callable[..., Any] | None = None
     mask = -1  # which inputs have a rule, as bits

@@ -8,15 +8,12 @@ import weakref
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from .backend import Array, owner_of
 
 if TYPE_CHECKING:
     from .graph import Node
 
 tick = itertools.count(1).__next__
-ndarray = np.ndarray
 
 
 class _Write:
@@ -47,10 +44,12 @@ class Writes:
             write = self._by_owner[key] = _Write(weakref.ref(owner, lambda _: self._forget(key)))
         self.latest = write.time = tick()
         if node is not None:
-            with self._changing:
+            write.before, write.recorded = write.recorded, node.time
+            with (
+                self._changing
+            ):  # after the entry is right: a node that another thread finds fresh is not looked at again
                 self._recorded.add(key)
                 self.since = write.time
-            write.before, write.recorded = write.recorded, node.time
 
     def mark_all(self, arrays: Iterable[Array]) -> None:
         """Date one write to the memory of several arrays, which the graph does not know of."""
@@ -86,12 +85,14 @@ class Writes:
 
     def is_stale(self, array: Array, node: Node | None) -> bool:
         """Whether a recorded write through another Tensor changed this memory, so that `node` no longer tells how it was made."""
-        if not self.since or node is not None and node.time > self.since:
-            return False
-        if type(array) is ndarray and array.base is None and id(array) not in self._recorded:
-            return False  # what is usual, without a call
-        write = self._of(array) if hasattr(array, "base") else None  # a number is never stale
-        return write is not None and write.recorded > (0 if node is None else node.time)
+        since = self.since
+        if not since or node is not None and node.fresh >= since or not hasattr(array, "base"):
+            return False  # a number is never stale
+        write = self._of(array)
+        is_stale = write is not None and write.recorded > (0 if node is None else node.time)
+        if node is not None and not is_stale:
+            node.fresh = since
+        return is_stale
 
 
 writes = Writes()

@@ -36,6 +36,8 @@ class _Activation(Module):
     options: ClassVar[tuple[str, ...]] = ()
 
     def forward(self, input: Any) -> Tensor:
+        if not self.options:
+            return type(self).function(input)
         return type(self).function(input, **{name: getattr(self, name) for name in self.options})
 
     def extra_repr(self) -> str:

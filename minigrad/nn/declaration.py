@@ -36,13 +36,14 @@ def function(body: F) -> F:
     needed = sum(p.default is p.empty for p in signature.parameters.values())
     by_place = sum(p.kind is not p.KEYWORD_ONLY for p in signature.parameters.values())
     leading = is_input.index(False) if False in is_input else len(is_input)
+    usual = by_place if leading == len(inputs) else leading  # of so many by position, only the leading ones are inputs
 
     @wraps(body)
     def call(*args: Any, **kwargs: Any) -> Any:
-        is_plain = len(args) <= leading and kwargs.keys() <= attributes if kwargs else len(args) <= by_place
-        if is_plain and needed <= len(args):
-            for x, is_one in zip(args, is_input):
-                if is_one and x is not None and not isinstance(x, Tensor):
+        is_usual = len(args) <= leading and kwargs.keys() <= attributes if kwargs else len(args) <= usual
+        if is_usual and needed <= len(args):
+            for x in args if len(args) <= leading else args[:leading]:
+                if x is not None and not isinstance(x, Tensor):
                     break
             else:  # the usual case, without looking further
                 try:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..engine.backend import on_device_of
 from ..engine.graph import leaf
-from ..engine.modes import Mode, local
+from ..engine.modes import local
 from ..engine.tensor import Tensor, wrap
 from ..engine.writes import writes
 from ..errors import ArgumentError, CallError, MinigradError
@@ -62,13 +62,12 @@ class Module:
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        outer = local.mode
-        scope = f"{outer.scope}.{self._name}" if outer.scope else self._name
+        mode = local.mode
+        outer, tracers = mode.scope, mode.tracers
+        mode.scope = scope = f"{outer}.{self._name}" if outer else self._name
         try:
-            local.mode = Mode(outer.record, outer.tracers, scope)
-            if outer.tracers:
-                for tracer in outer.tracers:
-                    tracer.entered(self._name, type(self).__name__)
+            for tracer in tracers:
+                tracer.entered(self._name, type(self).__name__)
             if self._pre_hooks or self._hooks:  # not has_hooks(): the smallest layers would feel the call
                 return self._forward_with_hooks(args, kwargs)
             return self.forward(*args, **kwargs)
@@ -76,10 +75,9 @@ class Module:
             _locate(error, scope)
             raise
         finally:
-            local.mode = outer
-            if outer.tracers:
-                for tracer in outer.tracers:
-                    tracer.left()
+            mode.scope = outer
+            for tracer in tracers:
+                tracer.left()
 
     def has_hooks(self) -> bool:
         """Whether somebody listens to, or changes, what goes in or comes out."""
