@@ -103,6 +103,10 @@ def main() -> int:
     parser.add_argument("--root", type=Path, help="another checkout, to be counted beside this one")
     parser.add_argument("--files", metavar="PACKAGE", help="count the files of this package: minigrad/engine, tests")
     options = parser.parse_args()
+    if options.root is not None and not packages(options.root):
+        parser.error(
+            f"{str(options.root)!r} is no checkout: expected a folder with {', '.join(FOLDERS[:-1])} or {FOLDERS[-1]}"
+        )
     roots = [ROOT] if options.root is None else [options.root, ROOT]
     counts = [rows(root, options.files) for root in roots]
     if not any(counts):

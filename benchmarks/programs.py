@@ -8,6 +8,7 @@ code, without the steps that it does not need. It resumes where it stopped.
 
 from __future__ import annotations
 
+import importlib.util
 import multiprocessing
 import sys
 from collections import Counter
@@ -42,6 +43,8 @@ def main() -> int:
     soak = Soak(
         "programs", __doc__, {"count": 20_000}, {"count": 2 * BATCH}, {"seed": (0, "the number of the first program")}
     )
+    if importlib.util.find_spec("torch") is None:
+        sys.exit("programs run in minigrad and in PyTorch, which is not installed: pip install torch==2.13.0")
     with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
 
         def run_some(done: int) -> int:

@@ -33,17 +33,24 @@ PICTURE = ROOT / "docs" / "pictures" / "architecture.svg"
 
 # Each part may import from its own line and from those above; `minigrad` is the package's own __init__.py.
 LAYERS = [
-    {"errors": "what went wrong, and the fix", "signature": "arguments of a function", "tree": "nested structures"},
+    {
+        "errors": "what went wrong, and the fix",
+        "signature": "arguments of a function",
+        "tree": "nested structures",
+        "changes": "what is new",
+    },
     {"engine": "tensors, the graph, devices"},
     {
+        "tracer": "who watches the ops",
         "random": "keys for random numbers",
-        "debug": "tracers, the first NaN",
+        "debug": "the first NaN",
         "hooks": "on gradients",
         "runtime": "threads, processes",
     },
     {"ops": "each op and its derivative", "kernels": "fused ops"},
     {
         "functions": "ops as mg.NAME",
+        "compile": "loops written from ops",
         "interop": "NumPy's protocols, DLPack",
         "autograd": "gradients as in PyTorch",
         "transforms": "gradients as in JAX",

@@ -44,10 +44,12 @@ if TYPE_CHECKING:
     from . import train as train
     from . import viz as viz
     from . import zoo as zoo
+    from .compile import compile as compile
 
 __version__ = "0.2.0"
 _LAZY = {
     "check",
+    "compile",
     "data",
     "decode",
     "nn",

@@ -7,7 +7,8 @@ from typing import Any
 
 from .engine.backend import as_array, duplicate
 from .engine.graph import Node, sweep
-from .engine.tensor import Tensor, seed_of, wrap
+from .engine.tensor import Tensor, differentiate, node_of, seed_of, wrap
+from .engine.writes import writes
 from .errors import ArgumentError, GradientError
 
 __all__ = ["grad"]
@@ -45,13 +46,19 @@ def grad(
                 got=f"{x.shape} {x.dtype}",
                 fix="call x.requires_grad_() before computing the output",
             )
-    seeds = [(out.node, _seed(out, g, create_graph)) for out, g in zip(outs, given) if out.node is not None]
+    nodes = [node_of(x, f"autograd.grad: input {i}") for i, x in enumerate(ins)]
+    pairs = zip(outs, given)
+    roots = [(out, g) for out, g in pairs if out.node is not None or writes.is_stale(out.data, None)]
+    seeds = [(node_of(out, "autograd.grad"), _seed(out, g, create_graph)) for out, g in roots]
     if not seeds and not allow_unused:
         raise GradientError(
             "autograd.grad: no output has a graph to differentiate", fix="create inputs with requires_grad=True"
         )
-    nodes: list[Node] = [x.node for x in ins if x.node is not None]
-    results = sweep(seeds, set(nodes), create_graph, bool(retain_graph)) if seeds else {}
+    results: dict[Node, Any] = {}
+    if seeds and create_graph:
+        results = sweep(seeds, set(nodes), create_graph=True)
+    elif seeds:
+        results = differentiate(seeds, set(nodes), bool(retain_graph))
     for i, node in enumerate(nodes):
         if node not in results and not allow_unused:
             raise GradientError(

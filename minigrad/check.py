@@ -309,7 +309,7 @@ class _Checker:
         difference = abs(analytic - numeric)
         if not difference <= tolerance:
             outside = "the function is not finite near this point: move the input, or pass a smaller eps"
-            hint = "mend the rule of an op in it" if np.isfinite(numeric) else outside
+            hint = "correct the rule of an op in it" if np.isfinite(numeric) else outside
             raise GradcheckError(
                 f"gradcheck: the {which} derivative is wrong in {where}",
                 f"{numeric:.10g} by finite differences, within {tolerance:.2g}",

@@ -12,10 +12,11 @@ import numpy as np
 
 from .engine.backend import Array, as_array, backend_of, is_array, on_device_of
 from .engine.graph import Node
-from .engine.modes import Tracer, local, switch, tracing
+from .engine.modes import local, switch
 from .engine.tensor import Tensor
 from .engine.writes import tick
 from .errors import NonFiniteError, describe
+from .tracer import Tracer, tracing
 
 __all__ = ["Call", "Failure", "Record", "Recorder", "debug", "nonfinite", "user_line"]
 
@@ -73,7 +74,7 @@ class Recorder(Tracer):
             op, arrays, attrs, tuple([t.data for t in outs]), parents, tick(), seconds, self.calls, user_line()
         )
         nodes = [t.node for t in outs if t.node is not None]
-        nodes += [node.parents[0] for node in nodes if node.plan.picks is not None]
+        nodes += [node.parents[0] for node in nodes if node.plan.output_index is not None]
         for node in nodes:
             node.note = record
         if self.keep:
@@ -105,8 +106,10 @@ class NonFiniteSearch(Recorder):
         masked = any(_has_minus_infinity(x) for x in given)  # a mask puts it in on purpose, and ops may pass it on
         for t in outputs if isinstance(outputs, tuple) else (outputs,):
             if (found := nonfinite(t.data)) and not (masked and _is_only_hidden(t.data)):
-                where = ": ".join(filter(None, (local.mode.scope, op.name)))
-                raise NonFiniteError(f"{where} ({user_line()}): produced the first NaN or infinity", got=found)
+                where, line = ": ".join(filter(None, (local.mode.scope, op.name))), user_line()
+                raise NonFiniteError(
+                    f"{where}{f' ({line})' if line else ''}: produced the first NaN or infinity", got=found
+                )
 
     def failed(self, *failure: Any) -> None:
         """Not kept: an error refers to the frames it came through, so it would keep itself alive."""
@@ -154,9 +157,18 @@ def _is_only_hidden(array: Any) -> bool:
         return bool((xp.isfinite(array) | (array == -np.inf)).all())
 
 
+_NOT_THE_USERS = ("minigrad", "numpy")
+_COMMAND = "minigrad.cli"
+
+
 def user_line() -> str:
-    """`file:line` of the innermost frame outside minigrad, and outside of NumPy, which may stand in between."""
+    """`file:line` of the innermost frame outside minigrad, and outside of NumPy, which may stand in between.
+
+    It is empty where the command `minigrad` began the computation: what called the command is not the user's code.
+    """
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("minigrad", "numpy"):
+    while frame is not None and (module := frame.f_globals.get("__name__", "")).partition(".")[0] in _NOT_THE_USERS:
+        if module.startswith(_COMMAND):
+            return ""
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else ""

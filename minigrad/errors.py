@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import shlex
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 # What PyTorch calls a thing, and what minigrad, with NumPy, calls it.
@@ -77,16 +80,33 @@ class MissingExtraError(MinigradError, ImportError):
     """An optional dependency is not installed; the message names the extra that brings it."""
 
 
+def install_hint(extra: str, *options: str) -> str:
+    """The command that installs an extra for this Python, from the checkout: package indexes have another `minigrad`.
+
+    >>> install_hint("viz").partition(" -m ")[2]  # doctest: +ELLIPSIS
+    "pip install -e '...[viz]'"
+    """
+    checkout = Path(__file__).resolve().parent.parent
+    command = [sys.executable or "python", "-m", "pip", "install", *options, "-e"]
+    if (checkout / "setup.cfg").is_file():
+        return shlex.join([*command, f"{checkout}[{extra}]"])
+    return f"{shlex.join([*command, f'.[{extra}]'])}, in the checkout of minigrad"
+
+
 def nearest(name: str, known: Iterable[str], count: int = 3) -> str:
     """A phrase such as "did you mean 'float32' or 'float64'?", or the whole list when nothing is near."""
     options = [str(k) for k in known]
-    close = difflib.get_close_matches(str(name), options, n=count, cutoff=0.5)
+    folded: dict[str, list[str]] = {}
+    for option in options:
+        folded.setdefault(option.casefold(), []).append(option)
+    matches = difflib.get_close_matches(str(name).casefold(), folded, n=count, cutoff=0.5)
+    close = [option for match in matches for option in folded[match]][:count]
     if close:
         return "did you mean " + " or ".join(repr(c) for c in close) + "?"
     return "choose one of " + ", ".join(options)
 
 
-def plain(value: Any) -> str:
+def printable(value: Any) -> str:
     """Text that does nothing to a terminal but appear: control characters, but for line ends and tabs, are spelt out."""
     return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in str(value))
 
@@ -188,7 +208,31 @@ def explain(op: Any, arrays: Sequence[Any], attrs: Mapping[str, Any], scope: str
         )
     if op.expects is not None:
         return kind(f"{where}: cannot be computed for this input", op.expects, got)
-    return kind(f"{where}: {_plain(error)}", got=got)
+    return kind(f"{where}: {_one_line(error)}", got=got)
+
+
+def wrong_count(rule: str, inputs: int, grads: Any) -> GradientError:
+    """The error for a rule for all inputs that did not give a gradient, or None, for each."""
+    is_sequence = isinstance(grads, (tuple, list))
+    gave = f"{len(grads)} gradient{'s' * (len(grads) != 1)}" if is_sequence else "no tuple of gradients"
+    return GradientError(
+        f"{rule} gave {gave} for {'1 input' if inputs == 1 else f'{inputs} inputs'}",
+        "a tuple with an array for each input, or None where `needs` is false",
+        describe(grads),
+    )
+
+
+def no_array(name: str, out: Any) -> ArgumentError:
+    """The error for a forward that returned something else."""
+    several = "declare an op that returns several arrays with @mg.op(several=True)"
+    fix = several if isinstance(out, tuple) else None
+    return ArgumentError(f"{name}: its forward returned {describe(out)}", "an array", fix=fix)
+
+
+def no_derivative(name: str, dtype: Any) -> GradientError:
+    """The error for an op that gave complex numbers from inputs that need a gradient."""
+    fix = "x.detach() says that the graph ends"
+    return GradientError(f"{name}: complex results have no derivative here", got=str(dtype), fix=fix)
 
 
 def _no_number(value: Any) -> bool:
@@ -201,7 +245,7 @@ def _kind_of(error: Exception) -> type[MinigradError]:
     return DtypeError if isinstance(error, (TypeError, AttributeError)) else ArgumentError
 
 
-def _plain(error: Exception) -> str:
+def _one_line(error: Exception) -> str:
     """The library's own words, on one line, for the rare case that has no better explanation."""
     text = " ".join(str(error).split()) or type(error).__name__
     return "is not defined for numbers of this kind" if "ufunc" in text else text

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .changes import changes
 from .engine.backend import as_array, duplicate
 from .engine.tensor import Tensor, node_of, wrap
 from .engine.writes import tick
@@ -18,9 +19,11 @@ class HookHandle:
 
     def __init__(self, hooks: dict[int, Any]):
         self._hooks, self.key = hooks, tick()
+        changes.note()
 
     def remove(self) -> None:
         self._hooks.pop(self.key, None)
+        changes.note()
 
 
 def _hook_on_gradient(hook: Callable[[Tensor], Tensor | None]) -> Callable[[Any], Any]:
@@ -50,7 +53,7 @@ def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Hook
     """Call `hook(gradient)` whenever a backward computes this tensor's gradient; what it returns replaces it."""
     if not callable(hook):
         raise ArgumentError("register_hook: a hook is a function of the gradient", "a callable", type(hook).__name__)
-    node = node_of(self)
+    node = node_of(self, "register_hook")
     if node.hooks is None:
         node.hooks = {}
     handle = HookHandle(node.hooks)

@@ -9,7 +9,7 @@ import numpy as np
 
 from .engine.backend import backend_named, duplicate, to_numpy
 from .engine.call import check_fresh
-from .engine.modes import local
+from .engine.modes import local, notify
 from .engine.tensor import Tensor, wrap
 from .engine.writes import writes
 from .errors import PYTORCH_NAMES, ArgumentError, DtypeError, GradientError, ShapeError
@@ -60,6 +60,7 @@ class Protocols(Tensor):
 
         The memory of a tensor that requires a gradient is shown read-only, since a write would go unnoticed.
         """
+        notify("read", self, "numpy")
         array = to_numpy(self.data)
         if self.node is not None and array is self.data:
             array = array.view()
@@ -75,10 +76,12 @@ class Protocols(Tensor):
                 f"{self.size} in shape {self.shape}",
                 "index it first, or use x.tolist()",
             )
+        notify("read", self, "item")
         return self.data.item()
 
     def tolist(self) -> Any:
         """The elements as nested Python lists."""
+        notify("read", self, "tolist")
         return self.data.tolist()
 
     def __repr__(self) -> str:

@@ -1,7 +1,7 @@
 """Where random numbers come from: a seeded source for each backend, and keys for draws that depend on their place alone.
 
 A draw such as dropout's takes a key, and gives element number i of the whole batch a number that is a hash of the key
-and i. Within `dividing`, all threads that share a step take the same keys in the same order, and each starts counting
+and i. Within `shard_of_step`, all threads that share a step take the same keys in the same order, and each starts counting
 its elements where its rows begin. That supposes that the first axis of what is drawn for is the batch.
 """
 
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from .engine.backend import CPU, Array, Backend, loaded_backends
+from .tracer import number
 
 _GOLDEN = 0x9E3779B97F4A7C15
 _WORD = (1 << 64) - 1
@@ -116,6 +117,16 @@ _place = _Place()
 
 def next_key(size: int) -> tuple[int, int]:
     """A key of 64 bits, and the number of the first of `size` elements."""
+    drawn = threading.local()  # the two belong together, also where threads draw at once
+
+    def key() -> int:
+        drawn.key, drawn.start = _next_key(size)
+        return drawn.key
+
+    return number(key), number(lambda: drawn.start)
+
+
+def _next_key(size: int) -> tuple[int, int]:
     if _place.seed is None:
         return new_seed(), 0
     _place.taken += 1
@@ -123,12 +134,12 @@ def next_key(size: int) -> tuple[int, int]:
 
 
 def position() -> dict[str, Any]:
-    """Where in a step this thread is, for `going_back`."""
+    """Where in a step this thread is, for `replay_keys`."""
     return dict(vars(_place))
 
 
 @contextmanager
-def going_back(to: dict[str, Any]) -> Iterator[None]:
+def replay_keys(to: dict[str, Any]) -> Iterator[None]:
     """Inside, this thread takes the keys that it took when `position()` gave this."""
     before = position()
     vars(_place).clear()
@@ -145,9 +156,9 @@ def new_seed() -> int:
     return int(source_of(CPU).host.integers(1 << 63))
 
 
-def dividing(seed: int, first: int, rows: int) -> AbstractContextManager[None]:
+def shard_of_step(seed: int, first: int, rows: int) -> AbstractContextManager[None]:
     """Inside, this thread computes `rows` rows of a batch, beginning with row `first`, of the step with this seed."""
-    return going_back({"seed": seed, "taken": 0, "first": first, "rows": rows})
+    return replay_keys({"seed": seed, "taken": 0, "first": first, "rows": rows})
 
 
 def _mixed(x: int) -> int:

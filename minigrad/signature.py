@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from types import FunctionType
 from typing import Any
 
-from .errors import PYTORCH_ARGUMENTS, CallError, nearest
+from .errors import PYTORCH_ARGUMENTS, ArgumentError, CallError, GradientError, nearest
+
+STAND_INS = ("shape", "dtype", "ndim", "device")  # what a rule may ask of an input, as in `a_shape`, without keeping it
 
 
 class Signature:
@@ -34,7 +36,7 @@ class Signature:
         parts += [n if d is inspect.Parameter.empty else f"{n}={d!r}" for n, d in self.defaults.items()]
         return f"({', '.join(parts)})"
 
-    def bind(self, name: str, args: Sequence[Any], attrs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    def bind(self, name: str, args: Sequence[Any], attrs: dict[str, Any]) -> tuple[Sequence[Any], dict[str, Any]]:
         """Sort out positional attributes and inputs given by keyword; refuse what does not fit."""
         order = [*self.inputs, *self.defaults]
         if len(args) > len(order):
@@ -53,7 +55,73 @@ class Signature:
             if key not in given and default is inspect.Parameter.empty:
                 raise CallError(f"{name}: argument {key!r} is missing", f"{name}{self}")
         inputs = [given.pop(key, self.optional.get(key)) for key in self.inputs]
-        return inputs, given
+        if not self.variadic or self.spread:
+            return inputs, given
+        if not isinstance(inputs[0], (list, tuple)) or not inputs[0]:
+            raise ArgumentError(
+                f"{name}: the first argument must be a sequence of tensors",
+                "[a, b, …], not empty",
+                type(inputs[0]).__name__,
+            )
+        return inputs[0], given
+
+
+def signature_of_op(forward: Any) -> Signature:
+    """The inputs and attributes of an op. Refuses what cannot be its forward function, or has names that rules use for something else."""
+    if not callable(forward) or next(iter(inspect.signature(forward).parameters), None) != "xp":
+        raise ArgumentError(
+            "op: the forward function takes the array module first",
+            "def name(xp, a, b, *, attribute=…)",
+            getattr(forward, "__name__", type(forward).__name__),
+        )
+    name, signature = getattr(forward, "__name__", "op"), Signature(forward, skip=1)
+    taken = ["out", "needs", *stand_ins_of(signature)]
+    for own in (*signature.inputs, *signature.defaults):
+        if own in taken:
+            raise ArgumentError(
+                f"{name}: an input or attribute cannot be called {own!r}, which rules use for something else",
+                f"none of {', '.join(taken)}",
+                f"{name}{signature}",
+                f"call it {own}_ or something else",
+            )
+    return signature
+
+
+def stand_ins_of(signature: Signature) -> list[str]:
+    """The names by which a rule may ask for the shape of an input, or the like."""
+    return [f"{stem}_{kind}" for stem in signature.inputs for kind in STAND_INS]
+
+
+def missing_rule(name: str, signature: Signature, rules: Container[str], needs: int) -> GradientError:
+    """The error for an op without a rule for one of the inputs that need a gradient, given as bits."""
+    if signature.variadic:
+        (missing,) = signature.inputs
+        fix = f"give one for all inputs with @{name}.vjp, or detach() them"
+    else:
+        missing = next(n for i, n in enumerate(signature.inputs) if needs >> i & 1 and n not in rules)
+        fix = f"give one with {name}.vjp({missing}=lambda g: …), or pass {missing}.detach()"
+    return GradientError(f"{name}: there is no rule for the gradient of {missing!r}", fix=fix)
+
+
+def check_rules(name: str, signature: Signature, rules: dict[str, Any], joint: Callable[..., Any] | None) -> None:
+    """Refuse rules for inputs that an op does not have, or that ask for what it does not have."""
+    inputs = signature.inputs
+    known = ["out", *inputs, *signature.defaults, *stand_ins_of(signature)]
+    for key, rule in {**rules, **({"needs": joint} if joint else {})}.items():
+        if key not in inputs and rule is not joint:
+            raise ArgumentError(
+                f"{name}.vjp: there is no input {key!r}", f"{name}{signature}", fix=nearest(key, inputs)
+            )
+        for asked in names_of(rule):
+            if asked not in known and not (rule is joint and asked == "needs"):
+                raise ArgumentError(
+                    f"{name}.vjp: a rule asks for {asked!r}, which this op does not have", fix=nearest(asked, known)
+                )
+    if signature.variadic and rules:
+        raise ArgumentError(
+            f"{name}.vjp: an op with *{inputs[0]} takes one rule for all inputs",
+            fix=f"write it as a decorator, @{name}.vjp",
+        )
 
 
 def names_of(rule: Callable[..., Any]) -> list[str]:

@@ -10,8 +10,8 @@ import numpy as np
 
 from . import tree
 from .autograd import grad as _grad
-from .engine.backend import backend_of, on_device_of
-from .engine.call import record
+from .engine.backend import backend_of, duplicate, on_device_of
+from .engine.call import check_fresh, record
 from .engine.graph import Node, collect, leaf, sweep
 from .engine.modes import enable_grad, local
 from .engine.op import op
@@ -19,8 +19,11 @@ from .engine.tensor import Tensor, wrap
 from .engine.writes import tick
 from .errors import ArgumentError, DtypeError, GradientError, ShapeError, describe
 from .ops.creation import tensor
+from .ops.inplace import shows_a_leaf
 from .ops.joining import stack
-from .random import going_back, position, random_state, restore_random_state
+from .random import position, random_state, replay_keys, restore_random_state
+
+_GOLDEN = 5**0.5 / 2 - 0.5  # whose multiples, without their whole parts, are spread evenly
 
 __all__ = ["grad", "hessian", "jacobian", "jvp", "recompute", "value_and_grad", "vjp"]
 
@@ -44,9 +47,9 @@ def value_and_grad(
     @wraps(f)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         start = tick()
-        fresh, chosen = _with_fresh(args, argnums)
+        given, chosen = _with_inputs(args, argnums)
         with enable_grad():
-            result = f(*fresh, **kwargs)
+            result = f(*given, **kwargs)
         value, aux = result if has_aux else (result, None)
         if not isinstance(value, Tensor) or value.size != 1:
             raise GradientError(
@@ -91,7 +94,7 @@ def vjp(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any], tupl
     tensor([2., 4.])
     """
     start = tick()
-    args, inputs = _with_fresh(primals, range(len(primals)))
+    args, inputs = _with_inputs(primals, range(len(primals)))
     with enable_grad():
         out = f(*args)
     again = any(_reaches_outside(o, inputs, start) for o in _outputs(out))
@@ -117,7 +120,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
     if len(primals) != len(tangents):
         raise ArgumentError("jvp: as many tangents as primals are needed", len(primals), len(tangents))
     start = tick()
-    args, inputs = _with_fresh(primals, range(len(primals)))
+    args, inputs = _with_inputs(primals, range(len(primals)))
     directions = [t if isinstance(t, Tensor) else tensor(t, dtype=x.dtype) for t, x in zip(tangents, inputs)]
     for x, t in zip(inputs, directions):
         if x.shape != t.shape:
@@ -152,11 +155,11 @@ def jacobian(f: Callable[..., Tensor], argnums: int = 0) -> Callable[..., Tensor
     @wraps(f)
     def differentiated(*args: Any, **kwargs: Any) -> Tensor:
         start = tick()
-        fresh, (x,) = _with_fresh(args, (argnums,))
+        given, (x,) = _with_inputs(args, (argnums,))
         if not isinstance(x, Tensor):
             raise ArgumentError("jacobian: the argument must be one tensor", "a Tensor or an array", type(x).__name__)
         with enable_grad():
-            out = f(*fresh, **kwargs)
+            out = f(*given, **kwargs)
             again = _reaches_outside(out, [x], start)
             xp = backend_of(out.data).xp
             rows = []
@@ -210,11 +213,12 @@ def recompute(f: Callable[..., Any]) -> Callable[..., Any]:
         seen = [_fingerprint(o.data) for o in outs]
 
         def run(g: Sequence[Any]) -> list[Any]:
-            with going_back(place):
+            with replay_keys(place):
                 return _rerun(f, args, kwargs, state, boundary, seen, g)
 
         arrays = [x.data for x in (*args, *kwargs.values()) if isinstance(x, Tensor)]
-        made = record(_recompute, tuple([o.data for o in outs]), arrays, boundary, -1, {"run": run})
+        given = tuple([duplicate(o.data) if shows_a_leaf(o) else o.data for o in outs])
+        made = record(_recompute, given, arrays, boundary, -1, {"run": run})
         return made[0] if isinstance(result, Tensor) else made
 
     return lean
@@ -241,7 +245,7 @@ def _rerun(
             outs = _outputs(f(*args, **kwargs))
     finally:
         restore_random_state(now)
-    if not all(np.allclose(_fingerprint(o.data), was, 1e-5, equal_nan=True) for o, was in zip(outs, seen)):
+    if not all(_is_same(_fingerprint(o.data), was) for o, was in zip(outs, seen)):
         raise GradientError(
             "recompute: run again for the backward, the function gave other values",
             fix="what it reads must not be written to before the backward, nor by itself, and no other thread may draw random numbers",
@@ -251,10 +255,20 @@ def _rerun(
     return [results.get(node) for node in boundary]
 
 
+@np.errstate(all="ignore")
 def _fingerprint(array: Any) -> tuple[float, float]:
+    """The norm of an array, and the sum of its elements times weights of their places, which a permutation changes."""
+    xp = backend_of(array).xp
     with on_device_of(array):
-        wide = array.astype("float64")
-        return float(wide.sum()), float((wide * wide).sum())
+        rows = array.astype("float64").reshape(-1, array.shape[-1] if array.ndim and array.size else 1)
+        rows = xp.where(xp.isfinite(rows), rows, 1.0)
+        weights = [1 + (xp.arange(n) * _GOLDEN) % 1 for n in rows.shape]
+        return float((rows * rows).sum()) ** 0.5, float(weights[0] @ rows @ weights[1])
+
+
+def _is_same(now: tuple[float, float], before: tuple[float, float]) -> bool:
+    """Whether two fingerprints agree, but for rounding."""
+    return bool(np.allclose(now, before, rtol=0, atol=1e-5 * before[0]))
 
 
 def _older(roots: list[Node], start: int) -> list[Node]:
@@ -279,25 +293,25 @@ def _outputs(out: Any) -> list[Tensor]:
     return outs
 
 
-@op
+@op(view=True)
 def _alias(xp: Any, a: Any) -> Any:
     """The same values with a new node, so that they can be differentiated with respect to."""
-    return a
+    return a[...]  # not `a` itself: what looks at memory of another is told by its base
 
 
 _alias.vjp(a=lambda g: g)
 
 
-def _fresh(value: Any) -> Any:
+def _as_inputs(value: Any) -> Any:
     """`value` with every number in it as a Tensor whose gradient can be asked for; a list of numbers becomes one."""
-    return tree.map(_fresh_leaf, value, is_leaf=_is_list_of_numbers)
+    return tree.map(_as_input, value, is_leaf=_is_list_of_numbers)
 
 
 def _is_list_of_numbers(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and all(isinstance(item, (bool, int, float, complex)) for item in value)
 
 
-def _fresh_leaf(value: Any) -> Tensor:
+def _as_input(value: Any) -> Tensor:
     x = value if isinstance(value, Tensor) else tensor(value)
     if x.dtype.kind != "f":
         raise DtypeError(
@@ -307,7 +321,10 @@ def _fresh_leaf(value: Any) -> Tensor:
             "write 3.0 rather than 3, or use x.astype('float32')",
         )
     with enable_grad():
-        return _alias(x) if x.node is not None else wrap(x.data, leaf(x.data))
+        if x.node is not None:
+            return _alias(x)
+        check_fresh("grad", [x.data], [None])
+        return wrap(x.data, leaf(x.data))
 
 
 def _check_transform(name: str, f: Any, argnums: Any, several: bool = True) -> None:
@@ -327,15 +344,15 @@ def _check_transform(name: str, f: Any, argnums: Any, several: bool = True) -> N
         )
 
 
-def _with_fresh(args: Sequence[Any], argnums: int | Sequence[int]) -> tuple[list[Any], list[Any]]:
-    """The arguments, those to differentiate made fresh, and these alone."""
+def _with_inputs(args: Sequence[Any], argnums: int | Sequence[int]) -> tuple[list[Any], list[Any]]:
+    """The arguments, those to differentiate as inputs of a graph, and these alone."""
     numbers = [argnums] if isinstance(argnums, int) else list(argnums)
     for n in numbers:
         if not -len(args) <= n < len(args):
             raise ArgumentError(f"there is no argument {n} to differentiate", f"argnums below {len(args)}", n)
     made = list(args)
     for n in numbers:
-        made[n] = _fresh(args[n])
+        made[n] = _as_inputs(args[n])
     return made, [made[n] for n in numbers]
 
 

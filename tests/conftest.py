@@ -46,7 +46,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("graphviz") and (problem := _graphviz_problem()):
         pytest.skip(problem)
     if item.get_closest_marker("gpu") and not _gpu_is_available():
-        pytest.skip("needs a CUDA card and CuPy: pip install 'minigrad[cuda12]'")
+        pytest.skip("needs a CUDA card and CuPy: pip install -e '.[cuda12]'")
 
 
 @cache

@@ -961,3 +961,180 @@ def test_an_array_that_a_kernel_or_a_users_op_keeps_may_change_before_the_backwa
         x.grad = None
         out.backward()
         assert x.grad.tolist() == [2.0, 2.0]
+
+
+# Ops that return an input, or a view of it.
+
+
+@mg.op
+def same(xp, a):
+    return a
+
+
+@mg.op
+def same_second(xp, a, b):
+    return b
+
+
+@mg.op
+def tail(xp, a):
+    return a[1:]
+
+
+@mg.op(view=True)
+def declared_view(xp, a):
+    return a
+
+
+@mg.op(several=True)
+def both(xp, a):
+    return a, a[1:]
+
+
+@mg.op(view=True)
+def wrong_view(xp, a, b):
+    return b
+
+
+same.vjp(a=lambda g: g)
+same_second.vjp(a=lambda g: g * 0, b=lambda g: g)
+tail.vjp(a=lambda g: mg.pad(g, ((1, 0),)))
+declared_view.vjp(a=lambda g: g)
+both.vjp(a=lambda g: g[0] + mg.pad(g[1], ((1, 0),)))
+wrong_view.vjp(a=lambda g: g * 0, b=lambda g: g)
+
+SHARING: dict[str, Callable[[mg.Tensor], mg.Tensor]] = {
+    "an input": same,
+    "the second input": lambda x: same_second(mg.ones(3, dtype="float64"), x),
+    "a view": tail,
+    "a declared view": declared_view,
+    "a view of another input than the first": lambda x: wrong_view(mg.ones(3, dtype="float64"), x),
+    "one of several": lambda x: both(x)[0],
+    "a view, one of several": lambda x: both(x)[1],
+    "what recompute ran": mg.recompute(lambda x: x),
+    "a view that recompute ran": mg.recompute(lambda x: x[1:]),
+}
+
+
+@pytest.mark.parametrize("share", SHARING.values(), ids=SHARING.keys())
+@pytest.mark.parametrize("kind", ["leaf", "result"])
+def test_what_an_op_returned_of_its_input_is_written_to_without_harm_or_refused(share: Any, kind: str) -> None:
+    x = leaf(3)
+    before = x.numpy().copy()
+
+    def program(x: mg.Tensor) -> mg.Tensor:
+        given = x if kind == "leaf" else x * 1
+        y = share(given)
+        y += 1
+        y *= 2
+        return (y * y).sum()
+
+    try:
+        program(x).backward()
+    except GradientError as error:
+        assert_refused(error)
+    else:
+        start = len(before) - share(mg.tensor(before)).size
+        wanted = [0.0] * start + [8 * (value + 1) for value in before[start:]]
+        np.testing.assert_allclose(x.grad.numpy(), wanted)
+    np.testing.assert_array_equal(x.numpy(), before)
+
+
+# `to_device` is called for another device only.
+@pytest.mark.parametrize("name", sorted(name for name in OPS if calls_of(name) and name != "to_device"))
+def test_an_op_shares_memory_with_an_input_only_if_it_is_declared_a_view(name: str) -> None:
+    op, sample, shared = OPS[name], calls_of(name)[0], []
+
+    def watched(*args: Any, **attrs: Any) -> Any:
+        result = op(*args, **attrs)
+        outs = result if isinstance(result, tuple) else (result,)
+        given = args[0] if op.signature.variadic else args
+        inputs = [x.data for x in given if isinstance(x, mg.Tensor)]
+        shared.extend(out.data is x for out in outs for x in inputs)
+        if not op.view:
+            shared.extend(np.shares_memory(out.data, x) for out in outs for x in inputs)
+        return result
+
+    sample.call(watched, [mg.tensor(np.array(a, "float64"), requires_grad=True) * 1 for a in sample.leaves])
+    assert shared and not any(shared)
+
+
+ATTRIBUTES: dict[str, tuple[Callable[[], Any], Callable[[Any], Any], Callable[[Any], None]]] = {
+    "a Tensor": (lambda: mg.tensor([2.0]), lambda by: by.data[0], lambda by: by.__setitem__(0, 9.0)),
+    "a dict": (lambda: {"by": 2.0}, lambda by: by["by"], lambda by: by.update(by=9.0)),
+    "an array in a dict": (
+        lambda: {"by": np.array([2.0])},
+        lambda by: by["by"][0],
+        lambda by: by["by"].__setitem__(0, 9.0),
+    ),
+    "a list in a tuple": (lambda: ([2.0],), lambda by: by[0][0], lambda by: by[0].__setitem__(0, 9.0)),
+    "a set": (lambda: {2.0}, lambda by: max(by), lambda by: by.add(9.0)),
+    "a Tensor in a list": (lambda: [mg.tensor(2.0)], lambda by: by[0].item(), lambda by: by[0].__setitem__((), 9.0)),
+}
+
+
+@pytest.mark.parametrize("make, number, change", ATTRIBUTES.values(), ids=ATTRIBUTES.keys())
+def test_an_attribute_of_a_users_op_may_change_before_the_backward(make: Any, number: Any, change: Any) -> None:
+    @mg.op
+    def scaled(xp, a, *, by):
+        return a * number(by)
+
+    scaled.vjp(a=lambda g, by: g * number(by))
+    x, by = leaf(2), make()
+    y = scaled(x, by=by)
+    change(by)
+    y.sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0]
+
+
+def test_an_attribute_that_requires_a_gradient_is_refused() -> None:
+    @mg.op
+    def scaled(xp, a, *, by):
+        return a * by.data
+
+    scaled.vjp(a=lambda g, by: g * by)
+    with pytest.raises(GradientError, match="scaled: an attribute requires a gradient"):
+        scaled(leaf(2), by=leaf(2))
+    with pytest.raises(GradientError, match="scaled: an attribute requires a gradient"):
+        scaled(mg.ones(2, dtype="float64"), by=leaf(2))
+    x = leaf(2)
+    scaled(x, by=leaf(2, seed=1).detach()).sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy(), leaf(2, seed=1).numpy())
+
+
+@pytest.mark.parametrize("create_graph", [False, True], ids=["backward", "create_graph"])
+@pytest.mark.parametrize("form", ["a rule each", "one rule", "any number of inputs"])
+def test_a_gradient_that_a_users_rule_took_from_what_is_saved_has_memory_of_its_own(
+    form: str, create_graph: bool
+) -> None:
+    if form == "any number of inputs":
+
+        @mg.op
+        def dot(xp, *terms):
+            return (terms[0] * terms[1]).sum()
+
+        dot.vjp(lambda g, terms: (terms[1], terms[0]))
+    else:
+
+        @mg.op
+        def dot(xp, a, b):
+            return (a * b).sum()
+
+        if form == "one rule":
+            dot.vjp(lambda g, a, b: (b, a))
+        else:
+            dot.vjp(a=lambda g, b: b, b=lambda g, a: a)
+    a, b = leaf(3), leaf(3, seed=1)
+    kept = b.numpy().copy()
+    loss = dot([a, b]) if form == "any number of inputs" else dot(a, b)
+    if create_graph:
+        gradient, _ = mg.autograd.grad(loss, [a, b], create_graph=True)
+        (mixed,) = mg.autograd.grad(gradient.sum(), [b], retain_graph=True)
+        np.testing.assert_array_equal(mixed.numpy(), np.ones(3))
+    else:
+        loss.backward()
+        gradient = a.grad
+    np.testing.assert_array_equal(gradient.numpy(), kept)
+    with mg.no_grad():
+        gradient *= 0
+    np.testing.assert_array_equal(b.numpy(), kept)

@@ -209,6 +209,10 @@ def test_sequences_of_similar_length_come_together():
     assert np.mean([1 - p.mask.mean() for p in unsorted]) > 0.4
 
 
+def test_the_report_of_one_example_is_in_the_singular():
+    assert str(PairBatches([([5], [6])], max_tokens=100).report).startswith("1 example in 1 batch, ")
+
+
 def test_the_report_counts_padding_unknown_and_dropped():
     pairs = [([5, UNK], [6, 6]), ([5], [UNK]), ([5] * 9, [6]), ([], [6]), ([7, 7], [7] * 6)]
     report = PairBatches(pairs, max_tokens=100, max_length=5, shuffle=False).report
@@ -216,7 +220,7 @@ def test_the_report_counts_padding_unknown_and_dropped():
     assert report.unknown == (1 / 3, 1 / 3)
     assert report.padding == 0.25
     assert str(report) == (
-        "2 examples in 1 batches, padding 25.0%, unknown 33.33% and 33.33%, dropped 3: 2 longer than 5 tokens, 1 empty"
+        "2 examples in 1 batch, padding 25.0%, unknown 33.33% and 33.33%, dropped 3: 2 longer than 5 tokens, 1 empty"
     )
 
 

@@ -43,6 +43,13 @@ def test_every_verb_is_listed_with_what_it_does():
         assert "example:\n  minigrad train" in done.stdout
 
 
+def test_help_is_a_command_too(capsys):
+    assert main(["help"]) == 0
+    assert capsys.readouterr().out.startswith("usage: minigrad COMMAND [options]\n")
+    assert main(["help", "train"]) == 0
+    assert capsys.readouterr().out.startswith("usage: minigrad train ")
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_of_every_command_has_an_example_that_can_be_called_so(name, capsys):
     try:
@@ -68,6 +75,12 @@ def test_help_of_every_command_has_an_example_that_can_be_called_so(name, capsys
         (["--bogus"], "unrecognized arguments: --bogus"),
         (["train"], "which model? `minigrad list` shows them"),
         (["train", "xro"], "there is no model 'xro': did you mean 'xor'?"),
+        (["train", "XOR"], "there is no model 'XOR': did you mean 'xor'?"),
+        (["train", "xor", "--hidden", "3"], "hidden is a setting of xor: write hidden=3"),
+        (["train", "xor:bare", "--valid-every=5"], "valid_every is a setting of xor: write valid_every=5"),
+        (["graph", "xor", "--hidden", "--dark"], "hidden is a setting of xor: write hidden=…"),
+        (["demo", "--depth", "1"], "depth is a setting of translator: write depth=1"),
+        (["help", "trian"], "no command 'trian': did you mean 'train'"),
         (["train", "xor:bear"], "xor has no preset 'bear': did you mean 'bare'"),
         (["train", "xor", "hiden=3"], "xor has no setting 'hiden': did you mean 'hidden'?"),
         (["train", "xor", "hidden=many"], "hidden cannot be 'many': expected a whole number"),

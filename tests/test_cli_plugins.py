@@ -12,6 +12,7 @@ import pytest
 import minigrad as mg
 from minigrad.cli import main
 from minigrad.cli.doctor import Finding
+from minigrad.errors import install_hint
 from minigrad.kernels import implementation
 from minigrad.zoo.config import configure, parse_overrides
 from minigrad.zoo.skeleton import write_skeleton
@@ -252,16 +253,16 @@ def test_the_doctor_knows_versions_and_what_to_install(capsys, monkeypatch):
     assert found["python"]["detail"].startswith(".".join(map(str, sys.version_info[:3])))
     assert found["cache"]["detail"].startswith(str(mg.data.cache_directory()))
     assert found["kernels"]["detail"].split()[0] == implementation()
-    missing = {"found": False, "detail": "missing", "install": "pip install 'minigrad[fast]'", "wrong": False}
+    missing = {"found": False, "detail": "missing", "install": install_hint("fast"), "wrong": False}
     monkeypatch.setattr("minigrad.cli.doctor._version", lambda package: None)
     assert main(["doctor", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["numba"] == missing
-    assert found["matplotlib"]["install"] == "pip install 'minigrad[viz]'"
-    assert found["mpi"]["install"] == "pip install 'minigrad[mpi]'"
-    assert found["sacrebleu"]["install"] == "pip install 'minigrad[metrics]'"
+    assert found["matplotlib"]["install"] == install_hint("viz")
+    assert found["mpi"]["install"] == install_hint("mpi")
+    assert found["sacrebleu"]["install"] == install_hint("metrics")
     assert main(["doctor"]) == 0
-    assert "\n  numba       pip install 'minigrad[fast]'\n" in capsys.readouterr().out
+    assert f"\n  numba       {install_hint('fast')}\n" in capsys.readouterr().out
 
 
 def test_a_library_that_breaks_while_it_is_looked_at_is_told_and_the_rest_goes_on(capsys, monkeypatch):

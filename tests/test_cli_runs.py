@@ -16,7 +16,8 @@ import pytest
 from test_mpi import MPIEXEC, surroundings, with_mpi
 
 import minigrad as mg
-from minigrad.cli import main
+from minigrad.cli import COMMANDS, main
+from minigrad.errors import install_hint
 
 # Where kernels of numba are compiled for the first time, that is said, and here nothing else may be.
 SETTINGS = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "MINIGRAD_KERNELS": "numpy"}
@@ -166,7 +167,7 @@ def test_a_damaged_table_is_drawn_as_far_as_it_goes_or_refused(content, last, tm
 
 @pytest.mark.parametrize(("name", "start"), [("a.png", b"\x89PNG\r\n"), ("c.pdf", b"%PDF")])
 def test_pictures_are_painted_by_matplotlib(here, capsys, name, start):
-    pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'minigrad[viz]'")
+    pytest.importorskip("matplotlib", reason="needs matplotlib: pip install -e '.[viz]'")
     assert main(["plot", "runs/xor", "-o", name]) == 0
     assert (here / name).read_bytes().startswith(start)
 
@@ -185,7 +186,7 @@ def test_a_picture_without_matplotlib_names_the_extra(here, capsys, monkeypatch)
     monkeypatch.delitem(sys.modules, "minigrad.viz.drawing.figure", raising=False)
     assert main(["plot", "runs/xor", "-o", "none.png"]) == 1
     errors = capsys.readouterr().err
-    assert "needs matplotlib" in errors and "pip install 'minigrad[viz]'" in errors
+    assert "needs matplotlib" in errors and install_hint("viz") in errors
     assert not (here / "none.png").exists()
 
 
@@ -275,6 +276,34 @@ def test_a_directory_that_does_not_exist_is_told_so(verb, tmp_path, capsys):
     assert "nowhere' does not exist" in capsys.readouterr().err
 
 
+RUN_VERBS = ["eval", "resume", "plot", "report", "average", "export", "predict"]
+
+
+def use(verb: str, path: str, folder: Path) -> list[str]:
+    """A call of a command with the path of a run."""
+    more = {"average": ["-o", str(folder / "x")], "export": ["-o", str(folder / "x")], "predict": ["1 0"]}
+    return [verb, path, *more.get(verb, [])]
+
+
+@pytest.mark.parametrize("verb", RUN_VERBS)
+def test_a_model_in_the_place_of_a_run_gets_the_newest_run_of_it(verb, here, tmp_path, capsys):
+    for name, fix in {
+        "xor": "give a run of it, such as runs/xor",
+        "bert": "train it first: minigrad train bert",
+    }.items():
+        assert main(use(verb, name, tmp_path)) == 1
+        assert f"{name!r} is a model, not a run\n" in (told := capsys.readouterr().err) and fix in told
+
+
+@pytest.mark.parametrize("verb", RUN_VERBS)
+def test_a_folder_of_runs_in_the_place_of_a_run_gets_the_runs_in_it(verb, here, tmp_path, capsys):
+    before = sorted(Path("runs").iterdir())
+    assert main(use(verb, "runs", tmp_path)) == 1
+    told = capsys.readouterr().err
+    assert "'runs' is a folder of runs, not a run\n" in told and "give one of them: " in told and "runs/xor" in told
+    assert sorted(Path("runs").iterdir()) == before
+
+
 @pytest.mark.parametrize("verb", ["eval", "resume", "plot", "average", "export", "predict"])
 def test_a_directory_that_is_no_run_is_told_without_a_traceback(verb, tmp_path, capsys):
     (tmp_path / "empty").mkdir()
@@ -293,6 +322,61 @@ def test_a_checkpoint_is_no_run_that_can_be_gone_on_with_or_averaged(verb, here,
     assert main([verb, str(checkpoint), *(["-o", str(tmp_path / "x")] if verb == "average" else [])]) == 1
     errors = capsys.readouterr().err
     assert f"{str(checkpoint)!r} is a file" in errors and "expected: the directory of a run" in errors
+
+
+@pytest.mark.parametrize("command", ["train xor --out runs", "demo --out runs", "train xor --out runs/xor"])
+def test_a_place_with_other_files_is_refused_and_nothing_is_announced(command, here, capsys):
+    before = sorted(here.rglob("*"))
+    assert main(command.split()) == 1
+    shown = capsys.readouterr()
+    assert (
+        shown.out == "" and "cannot be a run directory: it holds other files" in shown.err or "holds a run" in shown.err
+    )
+    assert sorted(here.rglob("*")) == before
+
+
+def test_a_refusal_suggests_a_place_that_is_free(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "notes").mkdir()
+    for number in range(7):
+        (tmp_path / "notes" / f"{number}.txt").write_text("mine")
+    assert main(["train", "xor", "--out", "notes"]) == 1
+    told = capsys.readouterr().err
+    assert (
+        "expected: a directory that is new, or empty" in told and "0.txt, 1.txt, 2.txt, 3.txt, 4.txt and 2 more" in told
+    )
+    assert "such as --out notes/xor" in told and len(list((tmp_path / "notes").iterdir())) == 7
+
+
+def test_what_a_run_that_was_killed_at_once_left_behind_is_no_obstacle(tmp_path):
+    (tmp_path / "run" / "checkpoints").mkdir(parents=True)
+    for name in ("lock", "config.json", ".config.json.a1b2.tmp"):
+        (tmp_path / "run" / name).write_text("{}")
+    assert main(["train", "xor", "--out", str(tmp_path / "run"), "--max-steps", "1", "--no-report"]) == 0
+
+
+def test_the_end_of_training_says_what_was_best_and_that_it_was_asked_to_stop_early(tmp_path, capsys):
+    assert main(["train", "xor", "--out", str(tmp_path / "run"), "--max-steps", "2", "--no-report"]) == 0
+    shown = capsys.readouterr().out
+    assert "\nstops after 2 of 600 steps, as asked\n" in shown
+    assert re.search(r"\nthe best validation: loss 0\.\d+, at step 2\n", shown)
+
+
+def test_commands_and_what_exists_only_in_python_are_shown_apart(capsys):
+    assert main(["show", "xor"]) == 0
+    shown = capsys.readouterr().out
+    assert "\ncommands   train, eval, predict, graph\n" in shown
+    assert "\nin Python  loaded.draw, loaded.stuck, after loaded = mg.zoo.load(DIR)\n" in shown
+    for entry in mg.zoo.list():
+        assert main(["show", entry.name, "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert set(found["commands"]) <= COMMANDS.keys() and set(found["methods"]).isdisjoint(COMMANDS)
+
+
+def test_the_lines_of_a_graph_are_those_of_the_model_and_never_of_the_command(here, capsys):
+    assert main(["graph", "runs/xor"]) == 0
+    shown = capsys.readouterr().out
+    assert set(re.findall(r"\((\S+):\d+\)$", shown, re.MULTILINE)) == {"model.py", "__init__.py"}
 
 
 def test_a_run_directory_that_cannot_be_made_is_told(tmp_path, capsys):

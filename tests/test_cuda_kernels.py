@@ -39,13 +39,13 @@ ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100")
 
 def nvrtc_is_missing() -> str | None:
     if not CUPY_IS_INSTALLED:
-        return "CuPy is not installed: pip install 'minigrad[test-cuda]'"
+        return "CuPy is not installed: pip install -e '.[test-cuda]'"
     from cupy_backends.cuda.libs import nvrtc
 
     try:
         nvrtc.getVersion()
     except Exception as error:
-        return f"NVRTC is not installed: pip install 'minigrad[test-cuda]' ({type(error).__name__})"
+        return f"NVRTC is not installed: pip install -e '.[test-cuda]' ({type(error).__name__})"
     return None
 
 
@@ -103,7 +103,7 @@ def test_float32_kernels_compute_nothing_in_float64() -> None:
     assert instructions <= {"ld.param.f64", "cvt.rn.f32.f64", "setp.eq.f64", "setp.neu.f64", "mov.f64"}
 
 
-@pytest.mark.skipif(not CUPY_IS_INSTALLED, reason="CuPy is not installed: pip install 'minigrad[test-cuda]'")
+@pytest.mark.skipif(not CUPY_IS_INSTALLED, reason="CuPy is not installed: pip install -e '.[test-cuda]'")
 def test_cupy_has_what_kernels_are_started_with() -> None:
     names = InstalledNames()
     assert misuse(names["RawModule"], 0, ("code",)) is None

@@ -6,9 +6,7 @@ import pytest
 from support.cupy_names import CUPY_IS_INSTALLED, InstalledNames, frozen_names
 from support.cupy_usage import Use, all_files, collect, names_in_use
 
-pytestmark = pytest.mark.skipif(
-    not CUPY_IS_INSTALLED, reason="CuPy is not installed: pip install 'minigrad[test-cuda]'"
-)
+pytestmark = pytest.mark.skipif(not CUPY_IS_INSTALLED, reason="CuPy is not installed: pip install -e '.[test-cuda]'")
 
 
 def problems_in(source: str) -> list[str]:

@@ -13,8 +13,9 @@ from support.scopes import scope
 import minigrad as mg
 from minigrad import kernels
 from minigrad.debug import Recorder
-from minigrad.engine.modes import Tracer, local, tracing
+from minigrad.engine.modes import local
 from minigrad.errors import GradientError, NonFiniteError
+from minigrad.tracer import Tracer, tracing
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""`minigrad demo` in a short form: it trains, judges, shows and says honestly how far it came."""
+"""`minigrad demo` in a short form: it trains, evaluates, shows and says honestly how far it came."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from minigrad_models.corpora import phrasebook
 from minigrad_models.translator import evaluation
 
 from minigrad.cli import main
+from minigrad.errors import install_hint
 
-SMALL = ["pairs=300", "depth=1", "dim=16", "judged=12", "--steps", "3"]
+SMALL = ["pairs=300", "depth=1", "dim=16", "evaluated=12", "--steps", "3"]
 
 
 def test_a_demo_that_has_not_learned_shows_everything_and_says_so(tmp_path, capsys):
@@ -64,7 +65,7 @@ def test_a_demo_needs_no_extra_and_says_once_which_scores_are_missing(tmp_path, 
     assert main(["demo", *SMALL, "--out", str(tmp_path / "run")]) == 1
     shown = capsys.readouterr()
     assert re.search(r"Failure: \d+ of 12 phrases are exact", shown.out)
-    assert shown.err.count("pip install 'minigrad[metrics]'") == 1
+    assert shown.err.count(install_hint("metrics")) == 1
     assert main(["eval", str(tmp_path / "run"), "--json"]) == 0
     assert "exact_match" in capsys.readouterr().out
 

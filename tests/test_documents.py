@@ -241,6 +241,27 @@ def test_the_reference_shows_a_docstring_as_it_is_meant():
 
 
 @pytest.mark.graphviz
+def test_the_table_of_the_architecture_has_every_part_on_its_line():
+    from docs.architecture import LAYERS
+
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| \d+ \| (.*?) \|", text, re.MULTILINE)
+    assert [set(re.findall(r"`(\w+)`", row)) for row in rows] == [set(parts) for parts in LAYERS]
+
+
+def test_the_readme_says_where_every_package_is():
+    packages = {f"minigrad/{path.parent.name}" for path in (ROOT / "minigrad").glob("*/__init__.py")}
+    assert "minigrad/web" in packages and packages <= set(re.findall(r"^\| \[(.+?)\]\(\1\) \|", README, re.MULTILINE))
+
+
+def test_the_readmes_own_op_passes_its_check():
+    (row,) = re.findall(r"^\| add an op of your own, and check it \| (.*) \|$", README, re.MULTILINE)
+    declared, rule, check = re.findall(r"`(.+?)`", row)
+    names = {"mg": minigrad}
+    exec(f"{declared.replace('@mg.op ', '@mg.op' + chr(10))}\n{rule}\nfound = {check}", names)
+    assert names["found"].ok and names["found"].compared
+
+
 def test_the_picture_of_the_architecture_shows_what_imports_what_today(tmp_path):
     """Another Graphviz may lay it out otherwise: what is compared are its boxes and arrows, and their texts."""
     run("docs.architecture", "-o", str(tmp_path / "drawn.svg"))

@@ -1,11 +1,13 @@
 """What the engine promises: whose gradient goes where, when it is kept, and that depth and order do not matter."""
 
+import inspect
+
 import numpy as np
 import pytest
 from support.scopes import scope
 
 import minigrad as mg
-from minigrad.errors import ArgumentError, GradientError, ShapeError
+from minigrad.errors import ArgumentError, DtypeError, GradientError, ShapeError
 
 
 def leaf(values, dtype="float64"):
@@ -411,7 +413,7 @@ def test_an_op_with_any_number_of_inputs_takes_one_rule():
         total.vjp(terms=lambda g: g)
 
 
-@pytest.mark.parametrize("result, problem", [(None, "no array"), (0, "no array"), (np.ones(7), "wrong shape")])
+@pytest.mark.parametrize("result, problem", [(None, "not an array"), (0, "not an array"), (np.ones(7), "wrong shape")])
 def test_a_rule_that_returns_nonsense_is_named(result, problem):
     @mg.op
     def odd(xp, a):
@@ -468,3 +470,140 @@ def test_a_users_error_inside_a_forward_keeps_its_cause():
     with pytest.raises(ArgumentError, match="^buggy: ") as caught:
         buggy(leaf([1.0]))
     assert isinstance(caught.value.__cause__, ValueError)
+
+
+@pytest.mark.parametrize(
+    "forward",
+    [
+        lambda xp, x, out: x * out,
+        lambda xp, x, *, out=1: x * out,
+        lambda xp, x, needs: x * needs,
+        lambda xp, x, *, needs: x * needs,
+        lambda xp, x_shape, x: x * x_shape,
+        lambda xp, x, *, x_dtype: x,
+        lambda xp, *x, x_ndim: sum(x),
+        lambda xp, x, y, y_device: x * y,
+    ],
+)
+def test_a_name_that_rules_use_for_something_else_is_refused_where_the_op_is_declared(forward):
+    name = next(n for n in inspect.signature(forward).parameters if n in ("out", "needs") or "_" in n)
+    with pytest.raises(ArgumentError, match=f"an input or attribute cannot be called '{name}'"):
+        mg.op(forward)
+
+
+def test_a_users_op_of_any_number_of_inputs_without_a_rule_refuses_to_cut_the_graph():
+    @mg.op
+    def total(xp, *terms):
+        return sum(terms)
+
+    for needy in (0, 1, 2):
+        terms = [leaf([1.0]) if i == needy else mg.ones(1) for i in range(3)]
+        with pytest.raises(
+            GradientError, match=r"total: there is no rule for the gradient of 'terms'(.|\n)*@total.vjp"
+        ):
+            total(terms)
+    assert total([mg.ones(1), mg.ones(1)]).item() == 2.0
+
+
+def test_a_complex_output_is_refused_also_if_it_is_one_of_several():
+    @mg.op(several=True)
+    def halves(xp, a):
+        return a, a * 1j
+
+    @mg.op
+    def turned(xp, a):
+        return a * 1j
+
+    halves.vjp(a=lambda g: g[0])
+    turned.vjp(a=lambda g: g)
+    for op in (halves, turned):
+        with pytest.raises(GradientError, match=f"{op.name}: complex results have no derivative"):
+            op(leaf([1.0, 2.0]))
+    assert [part.requires_grad for part in halves(mg.ones(2))] == [False, False]
+
+
+def test_only_hooks_on_the_way_to_an_input_run():
+    x, other, seen = leaf([1.0, 2.0]), leaf([3.0]), []
+    first, second = (x * 2).sum(), (other * 3).sum()
+    second.register_hook(lambda g: seen.append("second"))
+    other.register_hook(lambda g: seen.append("other"))
+    first.register_hook(lambda g: seen.append("first"))
+    (gradient,) = mg.autograd.grad([first, second, other.sum()], [x])
+    assert gradient.tolist() == [2.0, 2.0] and seen == ["first"]
+    mg.autograd.grad([(x * 2).sum(), other], [x], [mg.ones(()), mg.ones(1)])
+    assert seen == ["first"]
+
+
+@pytest.mark.parametrize(
+    "compute", [lambda: 2.0 @ mg.ones(3), lambda: mg.matmul(2.0, mg.ones(3)), lambda: mg.ones(3) @ 2]
+)
+def test_a_matrix_product_with_a_number_is_refused_in_our_words(compute):
+    with pytest.raises(DtypeError, match=r"matmul(.|\n)*vectors or matrices(.|\n)*with \*"):
+        compute()
+
+
+def test_a_with_inside_a_decorated_generator_neither_leaks_nor_is_lost():
+    @mg.no_grad
+    def modes():
+        yield mg.is_grad_enabled()
+        with mg.enable_grad():
+            yield mg.is_grad_enabled()
+            yield mg.is_grad_enabled()
+            with mg.no_grad():
+                yield mg.is_grad_enabled()
+        yield mg.is_grad_enabled()
+
+    inside, outside = [], []
+    for mode in modes():
+        inside.append(mode)
+        outside.append(mg.is_grad_enabled())
+    assert inside == [False, True, True, False, False] and outside == [True] * 5
+    with mg.no_grad():
+        steps = modes()
+        assert [next(steps), next(steps)] == [False, True] and not mg.is_grad_enabled()
+    assert next(steps) and mg.is_grad_enabled()
+
+
+def test_generators_that_hold_a_mode_may_end_in_any_order():
+    def holding(mode):
+        with mode():
+            yield
+
+    first, second = holding(mg.no_grad), holding(mg.enable_grad)
+    next(first)
+    next(second)
+    assert mg.is_grad_enabled()
+    first.close()
+    assert mg.is_grad_enabled()
+    second.close()
+    assert mg.is_grad_enabled()
+    first, second = holding(mg.enable_grad), holding(mg.no_grad)
+    next(first)
+    next(second)
+    first.close()
+    assert not mg.is_grad_enabled()
+    second.close()
+    assert mg.is_grad_enabled()
+
+
+def test_an_error_thrown_into_a_decorated_generator_reaches_it():
+    caught = []
+
+    @mg.no_grad
+    def steps():
+        for number in range(3):
+            try:
+                yield number
+            except KeyError as error:
+                caught.append((error.args, mg.is_grad_enabled()))
+        return "end"
+
+    running = steps()
+    assert next(running) == 0
+    assert running.throw(KeyError("here")) == 1 and mg.is_grad_enabled()
+    assert caught == [(("here",), False)]
+    with pytest.raises(ValueError, match="unknown"):
+        running.throw(ValueError("unknown"))
+    assert mg.is_grad_enabled()
+    with pytest.raises(StopIteration):
+        next(running)

@@ -4,6 +4,9 @@ import copy
 import inspect
 import operator
 import pickle
+import shlex
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -621,3 +624,34 @@ def test_an_error_inside_a_module_names_it():
         mg.vecdot(mg.ones(2), mg.ones(3))
     with scope("encoder.0"), pytest.raises(ShapeError, match="^encoder.0: matmul: "):
         mg.ones(2) @ mg.ones(3)
+
+
+def test_an_install_hint_is_for_this_python_and_this_checkout_and_never_for_a_package_index():
+    python, *pip, editable, target = shlex.split(errors.install_hint("viz", "--upgrade"))
+    assert (python, pip, editable) == (sys.executable, ["-m", "pip", "install", "--upgrade"], "-e")
+    folder, _, extra = target.partition("[")
+    assert extra == "viz]" and Path(folder, "setup.cfg").is_file() and Path(folder, "minigrad", "errors.py").is_file()
+
+
+def test_an_install_hint_without_a_checkout_says_where_to_run_it(monkeypatch, tmp_path):
+    monkeypatch.setattr(errors, "__file__", str(tmp_path / "minigrad" / "errors.py"))
+    assert errors.install_hint("viz").endswith("-m pip install -e '.[viz]', in the checkout of minigrad")
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape", "start"),
+    [
+        (lambda: mg.nn.Linear(3, 2), (2, 5), "Linear: input"),
+        (lambda: mg.nn.LayerNorm(3), (2, 5), "LayerNorm: "),
+        (lambda: mg.nn.Sequential(mg.nn.Linear(3, 2)), (2, 5), "Sequential.0: linear: "),
+    ],
+)
+def test_a_layer_named_after_its_function_is_named_once(layer, shape, start):
+    with pytest.raises(ShapeError) as caught:
+        layer()(mg.ones(*shape))
+    assert str(caught.value).startswith(start) and str(caught.value).lower().count(start.split(":")[0].lower()) == 1
+
+
+def test_a_name_in_other_letters_gets_the_nearest():
+    assert errors.nearest("XOR", ["xor", "bert"]) == "did you mean 'xor'?"
+    assert errors.nearest("adam", ["Adam", "AdamW", "SGD"]).startswith("did you mean 'Adam'")

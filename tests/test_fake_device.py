@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,9 @@ import pytest
 from support.fake_array import Device, FakeArray
 from support.fake_device import FakeBackend, xp
 
+from minigrad.errors import install_hint
+
+TESTS = Path(__file__).resolve().parent
 HOST = np.arange(6.0).reshape(2, 3)
 
 
@@ -168,7 +172,6 @@ def test_linear_algebra_is_silent_about_singular_matrices_unless_told_otherwise(
 
 def test_without_cupy_the_frozen_names_serve() -> None:
     program = (
-        "import sys; sys.modules['cupy'] = None\n"
         "import minigrad as mg\n"
         "from support import cupy_names, fake_device\n"
         "assert not cupy_names.CUPY_IS_INSTALLED\n"
@@ -176,7 +179,39 @@ def test_without_cupy_the_frozen_names_serve() -> None:
         "(mg.nn.functional.softmax(x @ x.T)[[0, 0, 2]].sum() + mg.slogdet(x)[1]).backward()\n"
         "print(x.grad.device, hasattr(fake_device.xp, 'unstack'), hasattr(x.data, 'partial'))\n"
     )
+    assert without_cupy(program) == "fake False False\n"
+
+
+def without_cupy(program: str, code: int = 0) -> str:
+    """What a program prints where CuPy is not installed."""
     done = subprocess.run(
-        [sys.executable, "-c", program], cwd=Path(__file__).parent, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", f"import sys; sys.modules['cupy'] = None\n{program}"],
+        cwd=TESTS, env={**os.environ, "PYTHONPATH": str(TESTS.parent)}, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == code, done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("forward", "name"), [("xp.exp2(a)", "exp2"), ("xp.linalg.pinv(a)", "linalg.pinv"), ("a.partial()", "ndarray.partial")]
+)  # fmt: skip
+def test_an_op_with_a_function_that_the_frozen_list_lacks_is_told_how_to_refresh_it(forward: str, name: str) -> None:
+    program = (
+        "import minigrad as mg\n"
+        "from support import fake_device\n"
+        f"@mg.op\ndef forward(xp, a): return {forward}\n"
+        "try:\n"
+        "    forward(mg.ones(3, 3, device='fake'))\n"
+        "except mg.MinigradError as error:\n"
+        "    print(type(error).__name__, error)\n"
     )
-    assert done.stdout == "fake False False\n", done.stderr
+    told = without_cupy(program)
+    assert told.startswith(f"MissingName the fake device does not know {name!r}: its list of CuPy's names lacks it\n")
+    assert "tests/support/cupy_names.json" in told and f"cupy.{name}\n" in told
+    assert "python -m tests.support.cupy_names" in told and "[test-cuda]" in told
+
+
+def test_refreshing_the_list_without_cupy_says_what_to_install() -> None:
+    program = "import runpy; runpy.run_module('tests.support.cupy_names', run_name='__main__')"
+    told = without_cupy(program, code=1)
+    assert "CuPy, which is not installed" in told and install_hint("test-cuda") in told and "Traceback" not in told

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("numba") is None, reason="needs numba: pip install 'minigrad[fast]'"
+    importlib.util.find_spec("numba") is None, reason="needs numba: pip install -e '.[fast]'"
 )
 SILU = """
 import numpy as np, numba, minigrad as mg

@@ -19,9 +19,7 @@ from minigrad.kernels import FUSED, use
 
 ULPS = 16
 EPS = float(np.finfo(np.float32).eps)
-NUMBA = pytest.mark.skipif(
-    importlib.util.find_spec("numba") is None, reason="needs numba: pip install 'minigrad[fast]'"
-)
+NUMBA = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="needs numba: pip install -e '.[fast]'")
 IMPLEMENTATIONS = ["numpy", pytest.param("numba", marks=NUMBA)]
 CASES = [pytest.param(n, i, id=f"{n}-{i}") for n, samples in SAMPLES.items() for i in range(len(samples))]
 FIRST = [pytest.param(n, 0 if n in ("gelu", "silu") else 1, id=n) for n in SAMPLES]

@@ -65,3 +65,10 @@ def test_all_checkouts_can_be_counted_side_by_side(tmp_path):
 @pytest.mark.parametrize(("package", "counted", "most"), BOUNDS, ids=[package for package, *_ in BOUNDS])
 def test_a_package_keeps_to_its_size(package, counted, most):
     assert counted(add(map(count, packages(ROOT)[package]))) <= most
+
+
+def test_another_checkout_that_is_none_is_refused(tmp_path):
+    command = [sys.executable, "-m", "benchmarks.lines", "--root", str(tmp_path / "nowhere")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"{str(tmp_path / 'nowhere')!r} is no checkout: expected a folder with minigrad" in done.stderr

@@ -389,7 +389,7 @@ def test_a_text_is_cut_into_paragraphs_and_sentences():
 def test_no_text_that_is_held_out_is_learned_from(task):
     config = configure(spec, None if task == "pretrain" else task, {"examples": 3000})
     learned, held, _ = examples_of(config, None)
-    assert len(learned) == 3000 and len(held) == text.JUDGED
+    assert len(learned) == 3000 and len(held) == text.EVALUATED
     known = {frozenset(example[:2]) for example in learned}
     assert not [example for example in held if frozenset(example[:2]) in known]
 
@@ -533,7 +533,7 @@ def test_an_answer_is_a_part_of_the_text_as_it_was_written(tuned):
         assert answer["answer"] and answer["answer"] in story
 
 
-def test_each_task_answers_in_its_own_way_and_is_judged_beside_a_bag_of_words(tuned, monkeypatch):
+def test_each_task_answers_in_its_own_way_and_is_evaluated_beside_a_bag_of_words(tuned, monkeypatch):
     monkeypatch.setattr(evaluation, "STEPS", 20)
     names = {
         "classify": ("class", "class"),
@@ -547,7 +547,7 @@ def test_each_task_answers_in_its_own_way_and_is_judged_beside_a_bag_of_words(tu
         assert all(said in answer and json.dumps(answer) for answer in answers)
         assert spec.samples(loaded) and spec.after(loaded, tuned / task) is None
         found = loaded.evaluate()
-        assert found["judged_by"] == "texts held out" and found["texts"] <= 60
+        assert found["evaluated_on"] == "texts held out" and found["texts"] <= 60
         right, by_bag = found[f"{judged}_right"], found[f"{judged}_right_by_bag"]
         assert 0 <= right <= 1 and 0 <= by_bag <= 1 and found[f"{judged}_right_margin"] == right - by_bag
     (alike,) = loaded.predict("Ana was sad. | Ana was sad.")
@@ -577,7 +577,7 @@ def test_labels_of_ones_own_are_learned(tmp_path, monkeypatch, capsys):
     answers = loaded.predict("sunny it was a sunny day", "wet it was a wet day")
     assert [answer["class"] for answer in answers] == ["good", "bad"]
     found = loaded.evaluate()
-    assert found["class_right"] == 1 and found["judged_by"].startswith("what it learned from")
+    assert found["class_right"] == 1 and found["evaluated_on"].startswith("what it learned from")
     (tmp_path / "other.tsv").write_text("a wet day\tbad\na fine day\tunheard\n", encoding="utf-8")
     with pytest.raises(ArgumentError, match="'unheard' was not learned(.|\n)*bad, good"):
         loaded.evaluate(str(tmp_path / "other.tsv"))
@@ -627,13 +627,13 @@ def test_a_text_of_ones_own_is_pretrained_on(tmp_path, monkeypatch):
     loaded = zoo.load(tmp_path / "run")
     found = loaded.evaluate()
     assert found["texts"] == 4 and "last_word_right" not in found and 0 <= found["words_right"] <= 1
-    assert found["judged_by"] == "texts held out" and "--data LABELLED.tsv" in spec.after(loaded, tmp_path / "run")
+    assert found["evaluated_on"] == "texts held out" and "--data LABELLED.tsv" in spec.after(loaded, tmp_path / "run")
     assert {"words_right_by_bag", "follows_right_by_bag"} <= set(found)
     monkeypatch.setattr(evaluation, "LARGEST", 3 * 2 * loaded.config.vocab)
     assert "words_right_by_bag" not in loaded.evaluate()  # too large for blanks, and for pairs just not
     (tmp_path / "other.txt").write_text("The moon shines. It is warm. It is cold.", "utf-8")
     other = loaded.evaluate(str(tmp_path / "other.txt"))
-    assert other["texts"] >= 2 and other["judged_by"] == "another file" and "follows_right_by_bag" in other
+    assert other["texts"] >= 2 and other["evaluated_on"] == "another file" and "follows_right_by_bag" in other
 
 
 @pytest.mark.parametrize("written", ["", "\n \n", "One sentence only.", "Word"])

@@ -26,6 +26,7 @@ from minigrad.decode.translation import pieces_of
 from minigrad.errors import ArgumentError, MinigradError, NonFiniteError
 from minigrad.zoo import trainer_of
 from minigrad.zoo.config import configure
+from minigrad.zoo.graph import graph_of
 
 V, C, H, HIDDEN, DEPTH = 23, 16, 4, 24, 2
 ORDERS = pytest.mark.parametrize("norm_first", [True, False], ids=["pre-norm", "post-norm"])
@@ -296,7 +297,7 @@ def test_what_is_fed_is_judged_position_by_position():
 
 SMALL = {
     "corpus": "reverse", "vocabulary": "word", "pairs": 300, "depth": 1, "dim": 32, "heads": 4, "hidden": 32, "batch": 400,
-    "dropout": 0.0, "smoothing": 0.0, "lr": 5e-3, "warmup": 20, "steps": 60, "beams": 1, "judged": 40,
+    "dropout": 0.0, "smoothing": 0.0, "lr": 5e-3, "warmup": 20, "steps": 60, "beams": 1, "evaluated": 40,
 }  # fmt: skip
 
 
@@ -540,3 +541,13 @@ def test_rotary_positions_turn_self_attention_only_and_go_on_in_a_cache():
         parts = [model(source, target[:, i : i + 1], cache=memory).numpy() for i in range(4)]
     np.testing.assert_allclose(np.concatenate(parts, axis=1), whole, rtol=1e-10)
     assert not np.allclose(model(source, target[:, [0, 2, 1, 3]]).numpy()[:, -1], whole[:, -1])  # order matters
+
+
+def test_an_old_run_names_the_setting_of_its_evaluation_otherwise():
+    assert zoo.configure(spec, None, {"judged": 7}).evaluated == 7
+
+
+def test_the_inputs_of_its_graph_are_called_source_and_target():
+    graph = graph_of(spec, zoo.configure(spec, None, {**spec.tiny, "vocab": 12}))
+    inputs = {box.name for box in graph.boxes if box.kind == "input"}
+    assert {"source", "target"} <= inputs and not any("ids" in name for name in inputs)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from support import rank_training
 
+from minigrad.errors import install_hint
 from minigrad.runtime.process_group import LAUNCHERS, ProcessGroup
 from minigrad.runtime.threads import available_cores
 from minigrad.train import find_checkpoint, read_checkpoint
@@ -41,7 +42,7 @@ OTHERS = {
 }
 with_mpi = pytest.mark.skipif(
     MPIEXEC is None or importlib.util.find_spec("mpi4py") is None,
-    reason="mpi4py and mpiexec are not installed: pip install 'minigrad[mpi]'",
+    reason="mpi4py and mpiexec are not installed: pip install -e '.[mpi]'",
 )
 
 
@@ -273,7 +274,7 @@ def test_without_a_usable_mpi_the_first_process_trains_alone_and_says_so(alone, 
     assert [process.returncode for process in started] == [0, 0], warned
     assert other == ("", "")
     assert warned.count("RuntimeWarning: 2 processes were started, but ") == 1
-    assert reason in warned and "pip install 'minigrad[mpi]'" in warned
+    assert reason in warned and install_hint("mpi") in warned
     assert_same_training(told(tmp_path, "job"), alone("mlp"))
     assert not (tmp_path / "job-1.json").exists()
 

@@ -34,7 +34,7 @@ def doubling():
         (lambda g: 2 * g, "backward gave no tuple of gradients for 1 input\n"),
         (lambda g: (), "backward gave 0 gradients for 1 input\n"),
         (lambda g: (g, g), "backward gave 2 gradients for 1 input\n"),
-        (lambda g: (2.0,), "backward gave a gradient that is no array\n"),
+        (lambda g: (2.0,), "backward gave a gradient that is not an array\n"),
     ],
 )
 @pytest.mark.parametrize("rows", [1, 3])
@@ -82,3 +82,15 @@ def test_a_joint_rule_that_forgets_an_input_is_named():
 
     with pytest.raises(mg.MinigradError, match="rule of product gave 1 gradient for 2 inputs"):
         product(mg.tensor([1.0], requires_grad=True), mg.tensor([1.0], requires_grad=True)).sum().backward()
+
+
+@pytest.mark.parametrize("share", [lambda x: x, lambda x: x[...], lambda x: x[::1]])
+def test_what_a_kernel_returned_of_its_input_is_written_to_without_harm(doubling, share):
+    op = doubling(lambda x: (share(x), None), lambda g, kept, needs, x: (g,))
+    x = mg.tensor(rng.standard_normal(3), requires_grad=True)
+    before = x.numpy().copy()
+    y = op(x)
+    y += 1
+    (y * y).sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), 2 * (before + 1))
+    np.testing.assert_array_equal(x.numpy(), before)

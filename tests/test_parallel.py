@@ -13,7 +13,7 @@ import minigrad as mg
 from minigrad import zoo
 from minigrad.kernels import implementation, use
 from minigrad.nn import functional as F
-from minigrad.random import dividing, next_key
+from minigrad.random import next_key, shard_of_step
 from minigrad.runtime import threads as pool
 from minigrad.train import data_parallel
 from minigrad.train.accumulation import accumulate_gradients
@@ -230,11 +230,11 @@ def test_an_error_in_one_share_is_raised_after_the_others_are_done():
 
 
 def test_keys_depend_on_the_step_and_the_place_alone():
-    with dividing(1, 0, 4):
+    with shard_of_step(1, 0, 4):
         first = [next_key(40), next_key(40)]
-    with dividing(1, 4, 2):
+    with shard_of_step(1, 4, 2):
         assert [next_key(20), next_key(20)] == [(key, 40) for key, _ in first]
-    with dividing(2, 0, 4):
+    with shard_of_step(2, 0, 4):
         assert next_key(40)[0] not in {key for key, _ in first}
     mg.manual_seed(1)
     a, _ = next_key(40)
@@ -247,7 +247,7 @@ def test_a_recomputed_part_draws_the_same_in_a_share():
 
     def of(function):
         t = mg.tensor(x, requires_grad=True)
-        with dividing(9, 2, 4):
+        with shard_of_step(9, 2, 4):
             y = function(lambda z: F.dropout(z * z, 0.5))(t)
         y.sum().backward()
         return t.grad.numpy()

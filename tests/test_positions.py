@@ -76,7 +76,7 @@ def test_too_long_a_sequence_for_learned_positions_is_refused():
         layer(mg.ones(3, 3), start=-1)
 
 
-def turned(x: np.ndarray, start: int = 0) -> np.ndarray:
+def rotated(x: np.ndarray, start: int = 0) -> np.ndarray:
     """Each pair of columns as a complex number, multiplied by exp(i · angle)."""
     pairs = x[..., 0::2] + 1j * x[..., 1::2]
     angles = (start + np.arange(x.shape[-2]))[:, None] / 10000.0 ** (np.arange(pairs.shape[-1]) * 2 / x.shape[-1])
@@ -85,16 +85,16 @@ def turned(x: np.ndarray, start: int = 0) -> np.ndarray:
 
 
 @pytest.mark.parametrize("start", [0, 7])
-def test_rotary_positions_turn_pairs_of_columns_as_complex_numbers(start: int, device: str):
+def test_rotary_positions_rotate_pairs_of_columns_as_complex_numbers(start: int, device: str):
     rng = np.random.default_rng(0)
     query, key = rng.standard_normal((2, 3, 5, 6)), rng.standard_normal((2, 1, 4, 6))
     q, k = nn.RotaryPositions(6)(mg.tensor(query, device=device), mg.tensor(key, device=device), start=start)
     assert q.device == k.device == device
-    np.testing.assert_allclose(q.numpy(), turned(query, start), rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(k.numpy(), turned(key, start), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(q.numpy(), rotated(query, start), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(k.numpy(), rotated(key, start), rtol=1e-12, atol=1e-12)
 
 
-def test_products_of_turned_queries_and_keys_depend_on_distance_only():
+def test_products_of_rotated_queries_and_keys_depend_on_distance_only():
     rng = np.random.default_rng(1)
     query, key = (np.broadcast_to(rng.standard_normal(8), (10, 8)) for _ in range(2))
     q, k = nn.RotaryPositions(8)(mg.tensor(query), mg.tensor(key))
@@ -105,7 +105,7 @@ def test_products_of_turned_queries_and_keys_depend_on_distance_only():
     assert len(np.unique(scores.round(9))) == 19
 
 
-def test_turning_one_token_at_a_time_equals_turning_all_at_once():
+def test_rotating_one_token_at_a_time_equals_rotating_all_at_once():
     x = mg.randn(5, 4, dtype="float64")
     rotary = nn.RotaryPositions(4)
     together, _ = rotary(x, x)

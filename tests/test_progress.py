@@ -1,11 +1,13 @@
 """What training shows, in a terminal, in a log, and where nobody can look."""
 
 import io
+import re
 import threading
 
 from support.small_training import small
 
 from minigrad.train import Progress
+from minigrad.train.progress import Timer
 
 
 class Screen(io.StringIO):
@@ -85,10 +87,24 @@ def test_where_there_is_no_console_training_is_silent(monkeypatch):
     assert small(progress=True).train().step == 5
 
 
-def test_progress_tells_speed_loss_and_remaining_time(capsys):
+def test_progress_tells_speed_loss_and_remaining_time(capsys, monkeypatch):
+    monkeypatch.setattr("minigrad.train.progress._LOG", 0.0)
     small(progress=True, max_steps=3).train()
-    said = capsys.readouterr().out
-    assert "step 1/3 | loss " in said and "units/s | ETA " in said and "stopped at step 3 (max_steps)" in said
+    first, second, third, end = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r"step 1/3 \| loss [\d.]+ \| [\d,]+ units/s", first)  # no step has been timed
+    assert re.fullmatch(r"step 2/3 \| loss [\d.]+ \| [\d,]+ units/s \| ETA 0s", second)
+    assert third.endswith("ETA 0s") and end == "stopped at step 3 (max_steps)"
+
+
+def test_the_time_left_is_that_of_the_steps_after_the_first_which_also_compiles(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("minigrad.train.progress.monotonic", lambda: now[0])
+    timer = Timer(seconds=100.0)  # of a resumed run
+    now[0] = 60.0
+    assert timer.remaining(501, 600, None) is None and timer.remaining(501, 600, 5.0) == 300 - 160
+    now[0] = 62.0
+    assert timer.remaining(505, 600, None) == 95 * 0.5 and timer.remaining(505, 600, 3.0) == 180 - 162
+    assert timer.remaining(505, None, None) is None
 
 
 def test_control_characters_of_what_is_said_are_spelt_out():

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
-pytest.importorskip("torch", reason="PyTorch, the oracle of these tests, is not installed")
-
 from support.program_generator import generate
 from support.programs import Program, Step, judge, shrunk, without
 

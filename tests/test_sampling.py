@@ -347,7 +347,10 @@ def test_what_cannot_be_sampled_is_one_line(run, given, part, capsys):
 def test_a_model_that_writes_nothing_says_what_it_can(tmp_path, capsys):
     zoo.train("xor", str(tmp_path / "xor"), progress=False, max_steps=2)
     assert main(["sample", str(tmp_path / "xor")]) == 2
-    assert "holds xor, which cannot sample: as a model for classification it can evaluate" in capsys.readouterr().err
+    assert (
+        "holds xor, a model for classification, which cannot sample: its commands are train, eval"
+        in capsys.readouterr().err
+    )
 
 
 class Pieces(io.StringIO):

@@ -18,8 +18,10 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT))  # pytest puts only the tests' own folder there
 
+import minigrad as mg  # noqa: E402
+from benchmarks import compile as compiling  # noqa: E402
 from benchmarks import floor, generation, matmul, measure, memory, mlp_step, results, scaling, train_step  # noqa: E402
-from benchmarks.twins import gpt  # noqa: E402
+from benchmarks.twins import gpt, plain  # noqa: E402
 
 TINY = replace(gpt.CONFIGS["tiny"], layers=2, batch=3, dtype="float64")
 needs_proc = pytest.mark.skipif(
@@ -233,6 +235,80 @@ def test_mlp_step_reports_every_task(no_torch: Path) -> None:
     assert result["sine, Adam"] is None
     assert result["detail"]["measured"]["sine, Adam"]["missing"].keys() == mlp_step.TORCHES.keys()
     assert "sine, Adam: minigrad" in done.stdout
+
+
+@pytest.mark.parametrize("task", compiling.NETWORKS.values())
+def test_a_step_that_can_be_compiled_is_the_step_of_the_same_network(task: str) -> None:
+    from benchmarks.twins.mlp_minigrad import minigrad_step
+
+    ours, known = minigrad_step(task, lambda f: f), mlp_step.make_step(task, "minigrad")
+    assert [ours().item() for _ in range(5)] == [known().item() for _ in range(5)]
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("name", compiling.FUNCTIONS)
+def test_both_libraries_have_the_same_plain_functions(name: str) -> None:
+    from benchmarks.twins import plain_minigrad, plain_torch
+
+    ours = plain_minigrad.minigrad_step(name, lambda f: f)()
+    theirs = plain_torch.torch_step(name, None, compiled=False)()
+    floating = [a for a in plain.inputs(name).values() if a.dtype == np.float32]
+    assert len(ours.tensors) == len(plain.cotangents(name)) + len(floating)
+    assert compiling.agree(compiling.apart([{compiling.PLAIN: ours.item(), "PyTorch": theirs.item()}]))
+
+
+@pytest.mark.parametrize("wrong", [0.01, np.nan])
+def test_one_wrong_element_is_found(wrong: float) -> None:
+    right = np.random.default_rng(0).standard_normal(plain.SHAPE, np.float32)
+    spoilt = right.copy()
+    spoilt[1000, 100] += wrong
+    values = {name: plain.Computed([array]).item() for name, array in (("right", right), ("spoilt", spoilt))}
+    found = compiling.apart([values])
+    assert compiling.agree({"right": found["right"]}) and not compiling.agree(found)
+    assert not compiling.agree(compiling.apart([{"right": values["right"], "less": []}]))
+
+
+def test_the_fastest_setting_of_each_other_library_is_compared_with() -> None:
+    seconds = {
+        compiling.OURS: [1.0, 2.0],
+        compiling.PLAIN: [3.0, 6.0],
+        "PyTorch": [9.0, 9.0],
+        "PyTorch, 1 thread": [4.0, 8.0],
+    }
+    found = compiling.ratios(seconds)
+    assert found["PyTorch"] == {"candidate": "PyTorch, 1 thread", "median": 4.0, "minimum": 4.0}
+    assert found[compiling.PLAIN]["median"] == 3.0 and found.keys() == {"PyTorch", compiling.PLAIN}
+    assert compiling.ratios({"PyTorch": [1.0]}) == {}
+
+
+@pytest.mark.parametrize(("value", "mark"), [(49.0, "MISSED"), (50.0, "reached")])
+def test_a_compiled_step_that_is_too_slow_is_said_to_be(value: float, mark: str) -> None:
+    assert compiling.verdict_line("xor", value, 50.0) == f"xor: {value:.2f} (to reach: at least 50): {mark}"
+
+
+def test_compile_compares_and_names_what_is_left_out(no_torch: Path) -> None:
+    names = ["sine", "lotka_volterra", "first-call"]
+    done = run("benchmarks.compile", "--quick", "--json", "--task", *names, hidden=no_torch)
+    result = last_line(done)
+    assert result.keys() == {*names, "functions", "detail"}
+    for name in names[:2]:
+        measured = result["detail"]["measured"][name]
+        assert "PyTorch" in measured["missing"] and compiling.PLAIN in measured["candidates"]
+        assert compiling.agree(measured["apart"])
+    assert "left out: PyTorch (no PyTorch in this test)" in done.stdout
+
+
+@pytest.mark.skipif(not callable(getattr(mg, "compile", None)), reason="minigrad has no compile")
+@pytest.mark.skipif(
+    importlib.util.find_spec("numba") is None, reason="numba, which first-call imports, is not installed"
+)
+def test_what_is_compiled_computes_the_same_in_every_task(no_torch: Path) -> None:
+    result = last_line(run("benchmarks.compile", "--quick", "--json", hidden=no_torch))
+    for name, measured in result["detail"]["measured"].items():
+        assert compiling.OURS not in measured["missing"] and compiling.agree(measured["apart"]), name
+    for name in compiling.TASKS:
+        assert result[name][compiling.PLAIN] > 0
+    assert result["functions"][compiling.PLAIN] > 0 and result["first-call"]["cold"] > 0
 
 
 @pytest.mark.parametrize("k", [-0.5, 1.0, 1.7])

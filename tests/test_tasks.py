@@ -153,7 +153,8 @@ def test_a_verb_of_another_task_names_those_that_the_model_has(strangers, capsys
     capsys.readouterr()
     assert main(["sample", "runs/mirror", "ab"]) == 2
     told = capsys.readouterr().err
-    assert "holds mirror, which cannot sample" in told and "translation it can evaluate, translate" in told
+    assert "holds mirror, a model for translation, which cannot sample: its commands are" in told
+    assert told.endswith("train, eval, translate, graph\n")
 
 
 def test_what_a_model_lacks_for_a_verb_of_its_task_is_named(strangers):

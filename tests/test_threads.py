@@ -176,3 +176,87 @@ def test_the_record_of_writes_stays_exact():
 
     assert all(together(*[write] * 8))
     assert len(writes._by_owner) == entries and len(writes._recorded) == recorded
+
+
+@pytest.mark.parametrize("decorated", [True, False])
+@pytest.mark.parametrize("ends_in_no_grad", [True, False])
+def test_a_generator_may_go_on_and_end_in_another_thread(decorated, ends_in_no_grad):
+    seen = []
+
+    def modes():
+        with mg.enable_grad():
+            yield mg.is_grad_enabled()
+        seen.append(mg.is_grad_enabled())
+        with mg.no_grad():
+            yield mg.is_grad_enabled()
+
+    steps = (mg.no_grad(modes) if decorated else modes)()
+    assert next(steps) and mg.is_grad_enabled()
+
+    def elsewhere():
+        with mg.no_grad() if ends_in_no_grad else mg.enable_grad():
+            assert not next(steps)
+            if decorated:
+                assert mg.is_grad_enabled() != ends_in_no_grad
+        assert mg.is_grad_enabled() or not decorated
+        return True
+
+    assert together(elsewhere) == [True]
+    steps.close()
+    assert mg.is_grad_enabled()
+    if decorated:
+        assert seen == [False]
+
+
+def test_a_mode_object_that_threads_share_gives_each_its_own_mode_back():
+    quiet = mg.no_grad()
+
+    def within():
+        for _ in range(300):
+            with mg.enable_grad():
+                with quiet:
+                    assert not mg.is_grad_enabled()
+                assert mg.is_grad_enabled()
+        return True
+
+    def without():
+        with mg.no_grad():
+            for _ in range(300):
+                with quiet:
+                    assert not mg.is_grad_enabled()
+                assert not mg.is_grad_enabled()
+        return True
+
+    assert together(within, without, within) == [True] * 3
+
+
+class Interrupting:
+    """A lock that lets another write come in between, whenever it is entered from outside."""
+
+    def __init__(self, between):
+        self.between, self.depth, self.lock = between, 0, threading.RLock()
+
+    def __enter__(self):
+        self.depth += 1
+        if self.depth == 1:
+            self.between()
+        return self.lock.__enter__()
+
+    def __exit__(self, *error):
+        self.depth -= 1
+        return self.lock.__exit__(*error)
+
+
+def test_the_date_of_the_last_recorded_write_never_goes_back(monkeypatch):
+    x = mg.tensor(np.ones(3), requires_grad=True)
+    y, other = x * 1, x * 2
+    dates = []
+
+    def between():
+        writes.mark(other.data, (other * 1).node)
+        dates.append((writes.since, writes.latest))
+
+    monkeypatch.setattr(writes, "_changing", Interrupting(between))
+    writes.mark(y.data, (y * 1).node)
+    monkeypatch.undo()
+    assert dates and writes.since > dates[0][0] and writes.latest > dates[0][1]

@@ -403,3 +403,55 @@ def test_recompute_saves_memory():
     lean_held, lean_peak = peak_of(mg.recompute)
     assert lean_held < plain_held / 8
     assert lean_peak < plain_peak / 2.5
+
+
+def adds_one(x):
+    x += 1
+    return (x * x).sum()
+
+
+@pytest.mark.parametrize(
+    "derivative",
+    [
+        mg.grad(adds_one),
+        mg.value_and_grad(adds_one),
+        mg.jacobian(adds_one),
+        lambda x: mg.vjp(adds_one, x),
+        lambda x: mg.jvp(adds_one, (x,), (mg.ones(2, dtype="float64"),)),
+    ],
+)
+def test_a_function_cannot_overwrite_the_leaf_it_is_given(derivative):
+    x = leaf(2)
+    before = x.numpy().copy()
+    for given in (x, x[:], mg.tensor(before)):
+        with pytest.raises(GradientError, match="leaf"):
+            derivative(given)
+        np.testing.assert_array_equal(given.numpy(), before)
+
+
+def test_a_constant_that_the_graph_wrote_to_is_no_argument():
+    w, buffer = leaf(2), mg.zeros(2, dtype="float64")
+    view = buffer[:]
+    view[:] = w
+    with pytest.raises(GradientError, match="written to in place"):
+        mg.grad(lambda x: (x * x).sum())(buffer)
+
+
+@pytest.mark.parametrize("shape", [(4,), (2, 3), (3, 2, 2), (1, 5), (5, 1), (1001,)])
+def test_recompute_refuses_values_in_another_order(shape):
+    values, kept = array(*shape), []
+
+    def f(x):
+        order = np.arange(values.size) if not kept else np.r_[1, 0, 2 : values.size]
+        kept.append(order)
+        return (x.reshape(-1)[order] * 1).reshape(shape)
+
+    with pytest.raises(GradientError, match="recompute: run again"):
+        mg.recompute(f)(mg.tensor(values, requires_grad=True)).sum().backward()
+
+
+@pytest.mark.parametrize("values", [[], 3.0, [0.0, 0.0], [np.inf, -np.inf, np.nan], [[], []], [1e-30, -1e-30]])
+def test_recompute_takes_any_values_that_come_again(values):
+    x = mg.tensor(np.array(values), requires_grad=True)
+    mg.recompute(lambda x: x * 2)(x).backward(np.ones(np.shape(values)))
+    np.testing.assert_array_equal(x.grad.numpy(), np.full(np.shape(values), 2.0))

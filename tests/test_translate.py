@@ -50,6 +50,13 @@ def learned() -> list[tuple[str, str]]:
     return [(normalise(source), target) for source, target in PAIRS]
 
 
+def test_it_is_said_which_run_answers_unless_it_was_chosen(here, learned, capsys):
+    assert main(["translate", learned[0][0]]) == 0
+    assert capsys.readouterr().err == "minigrad: runs/mine answers, the newest run; --run DIR asks another\n"
+    assert main(["translate", learned[0][0], "--run", "runs/mine"]) == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_what_was_learned_is_translated(here, learned, capsys):
     assert main(["translate", *(source for source, _ in learned)]) == 0
     assert capsys.readouterr().out.splitlines() == [target for _, target in learned]
@@ -138,7 +145,7 @@ def test_without_a_trained_one_it_says_how_to_train(tmp_path, monkeypatch, capsy
     assert main(["translate", "hello"]) == 1  # a run of something else is none
     assert main(["translate", "hello", "--run", "runs/xor"]) == 2
     assert (
-        "'runs/xor' holds xor, which cannot translate: as a model for classification it can evaluate, predict"
+        "'runs/xor' holds xor, a model for classification, which cannot translate: its commands are train, eval, predict, graph"
         in capsys.readouterr().err
     )
 

@@ -298,7 +298,7 @@ def test_every_form_is_written_and_the_numbers_are_all_there(tmp_path: Path) -> 
 
 
 def test_a_picture_can_be_painted(tmp_path: Path) -> None:
-    image = pytest.importorskip("matplotlib.image", reason="needs matplotlib: pip install 'minigrad[viz]'")
+    image = pytest.importorskip("matplotlib.image", reason="needs matplotlib: pip install -e '.[viz]'")
     light, dark = (
         image.imread(small().write(tmp_path / "x.png", head=1, dark=dark))[0, 0, :3].mean() for dark in (False, True)
     )

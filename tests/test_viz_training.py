@@ -2,10 +2,12 @@
 
 import csv
 import dataclasses
+import html
 import json
 import math
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -478,7 +480,7 @@ def test_a_directory_that_is_no_run_is_told_and_left_as_it_is(command, tmp_path,
 
 
 def test_curves_are_painted_light_or_dark(run, tmp_path):
-    image = pytest.importorskip("matplotlib.image", reason="needs matplotlib: pip install 'minigrad[viz]'")
+    image = pytest.importorskip("matplotlib.image", reason="needs matplotlib: pip install -e '.[viz]'")
     for name, options in (("light", []), ("dark", ["--dark"])):
         assert main(["plot", str(run), "-o", str(tmp_path / f"{name}.png"), *options]) == 0
     light, dark = (image.imread(tmp_path / f"{name}.png")[..., :3].mean() for name in ("light", "dark"))
@@ -493,14 +495,22 @@ def test_the_graph_is_seen_as_a_whole_unless_it_is_very_tall(run, tmp_path, open
     assert pane["height"] == 1600 if height > 1600 else pane["height"] > drawn["height"] == height
     sides = drawn["x"] - pane["x"], pane["x"] + pane["width"] - drawn["x"] - drawn["width"]
     assert abs(sides[0] - sides[1]) < 20  # in the middle, but for a scroll bar
-    assert page.locator("#graph code").inner_text() == "minigrad graph DIR -o graph.html"
+    # A folder elsewhere would tell about the machine, so only the name of the run is shown.
+    assert page.locator("#graph code").inner_text() == f"minigrad graph {shlex.quote(run.name)} -o graph.html"
+
+
+def test_the_report_names_the_run_as_a_command_here_would(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(run.parent.parent)
+    page = report(run, tmp_path / "page.html", About(graph="<svg></svg>"))
+    command = shlex.join(["minigrad", "graph", str(run.relative_to(run.parent.parent)), "-o", "graph.html"])
+    assert f"<code>{html.escape(command)}</code>" in page.read_text(encoding="utf-8")
 
 
 def test_a_report_needs_no_graphviz_and_says_what_would_bring_the_graph(run, tmp_path):
     code = "import sys; sys.modules['pygraphviz'] = None; from minigrad.zoo.report import report; report(*sys.argv[1:])"
     command = [sys.executable, "-c", code, str(run), str(tmp_path / "page.html")]
     subprocess.run(command, check=True, timeout=60, env={**os.environ, "PATH": str(tmp_path)})
-    assert "is not installed: pip install &#x27;minigrad[viz]&#x27;" in (tmp_path / "page.html").read_text()
+    assert "is not installed; minigrad doctor says" in (tmp_path / "page.html").read_text()
 
 
 def test_the_same_run_gives_the_same_page(run, tmp_path):

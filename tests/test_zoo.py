@@ -139,3 +139,22 @@ def test_a_finished_run_says_so_and_is_never_made_shorter(installed, tmp_path, c
         zoo.resume(tmp_path / "run", max_steps=5)
     assert repr(zoo.load(tmp_path / "run")).startswith("<line of ") and "function" not in repr(zoo.list())
     assert {"create", "train", "load", "list"} <= set(dir(zoo)) and "TYPE_CHECKING" not in dir(zoo)
+
+
+def test_a_setting_that_was_renamed_is_read_from_an_old_run(installed, tmp_path):
+    zoo.train("line", tmp_path / "run", progress=False, width=2)
+
+    @dataclasses.dataclass(frozen=True)
+    class Renamed(zoo.Config):
+        inputs: int = zoo.option(3, "how many inputs", formerly="width")
+        sizes: tuple[int, ...] = zoo.option((2, 2), "sizes")
+        bias: bool = zoo.option(True, "whether there is an offset")
+        kind: str = zoo.option("plain", "which")
+        share: float | None = zoo.option(None, "a share")
+
+    build = lambda config: mg.nn.Linear(config.inputs, 1, bias=config.bias)  # noqa: E731
+    installed[:] = [Point("line", dataclasses.replace(SPEC, config=Renamed, build=build, presets={}, tiny={}))]
+    loaded = zoo.load(tmp_path / "run")
+    assert loaded.config.inputs == 2 and loaded.model.weight.shape == (1, 2)
+    with pytest.raises(mg.MinigradError, match="no setting 'widht'"):
+        zoo.create("line", widht=2)

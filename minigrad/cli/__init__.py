@@ -27,7 +27,7 @@ from . import (
     report,
     training,
 )  # fmt: skip
-from .console import explained, plain
+from .console import explained, printable
 from .parser import Parser, Usage
 from .verbs import task_commands
 
@@ -69,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except Usage as error:
-        return _complain(plain(error), 2)
+        return _complain(printable(error), 2)
     except KeyboardInterrupt:
         return _complain("interrupted", 130)
     except BrokenPipeError:
@@ -84,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _warn(message: Warning | str, *place: Any, **more: Any) -> None:
     """Print a warning in the form of all other messages, without file and line."""
-    print(plain(f"minigrad: warning: {message}"), file=sys.stderr, flush=True)
+    print(printable(f"minigrad: warning: {message}"), file=sys.stderr, flush=True)
 
 
 def _complain(text: str, code: int) -> int:
@@ -94,6 +94,8 @@ def _complain(text: str, code: int) -> int:
 
 def _parsed(given: list[str]) -> argparse.Namespace:
     """The options of the command, which is the first word that is no option."""
+    if given[:1] == ["help"]:  # `minigrad help train` is `minigrad train --help`
+        given = [*given[1:2], "--help"] if len(given) > 1 else []
     place = next((index for index, word in enumerate(given) if not word.startswith("-")), None)
     if place is None:
         overview = _overview()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from pathlib import Path
 
-from .console import plain
+from .console import printable
 from .parser import Command, Parser, Usage, flag_threads, use_threads, utf8_text, whole_number
 
 __all__ = ["ATTENTION"]
@@ -46,7 +46,7 @@ def _attention(options: Namespace) -> int:
     seen = attention_of(loaded, options.text)
     layer = options.layer
     number = int(layer) if layer is not None and layer.isascii() and layer.isdigit() else layer
-    print(plain(f"wrote {seen.write(options.output, number, options.head, options.dark)}: {seen.size}"))
+    print(printable(f"wrote {seen.write(options.output, number, options.head, options.dark)}: {seen.size}"))
     return 0
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from ..errors import CheckpointError, DeviceError, MinigradError, MissingExtraError, NonFiniteError, plain
+from ..errors import CheckpointError, DeviceError, MinigradError, MissingExtraError, NonFiniteError, printable
 
-__all__ = ["as_command", "as_json", "explained", "plain", "table"]
+__all__ = ["as_command", "as_json", "explained", "printable", "table"]
 
 
 def as_json(value: Any) -> str:
@@ -36,7 +36,7 @@ def _jsonable(value: Any) -> Any:
 
 def table(rows: Iterable[Sequence[Any]]) -> str:
     """Rows as aligned columns, two spaces apart."""
-    cells = [[plain(cell).replace("\n", " ") for cell in row] for row in rows]
+    cells = [[printable(cell).replace("\n", " ") for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*cells)]
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in cells)
 
@@ -62,7 +62,7 @@ def explained(error: Exception, run: Path | None = None) -> str:
     else:
         fix = "this is a mistake in minigrad, not yours; please report it with what --debug shows"
         text = f"{type(error).__name__}: {error}\n  fix:      {fix}"
-    return plain(text if "minigrad resume" in text else text + _kept(run))
+    return printable(text if "minigrad resume" in text else text + _kept(run))
 
 
 def _kept(run: Path | None) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..saving import check_folder
-from .console import plain
+from .console import printable
 from .parser import Command, Parser, Usage
 
 if TYPE_CHECKING:
@@ -53,18 +53,20 @@ def _arguments(parser: Parser) -> None:
 def _plot(options: Namespace) -> int:
     from ..train.run_data import panels_of, read_metrics
     from ..viz.runs.curves import curves
+    from ..zoo.run_arguments import check_is_run
 
     output = None if options.output is None else Path(options.output)
     if output is not None and output.suffix.lower() not in PICTURES:
         raise Usage(f"{options.output!r} is no picture: end its name in {', '.join(PICTURES[:-1])} or {PICTURES[-1]}")
     if output is not None:
         check_folder(output)
+    check_is_run(options.run_directory)
     found = read_metrics(options.run_directory)
     if output is None:
-        print(plain("\n\n".join(text_panel(group) for group in panels_of(found).values())))
+        print(printable("\n\n".join(text_panel(group) for group in panels_of(found).values())))
         return 0
     curves(options.run_directory, log=options.log).write(output, options.dark)
-    print(plain(f"wrote {output}"))
+    print(printable(f"wrote {output}"))
     return 0
 
 

@@ -1,11 +1,11 @@
-"""`minigrad demo`: trains a model that declares a demo, judges it, and writes its report."""
+"""`minigrad demo`: trains a model that declares a demo, evaluates it, and writes its report."""
 
 from __future__ import annotations
 
 from argparse import Namespace
 
-from .console import as_command, plain
-from .models import configured, looked_up
+from .console import as_command, printable
+from .models import configured, looked_up, setting_hint
 from .parser import (
     Command,
     Parser,
@@ -23,6 +23,7 @@ __all__ = ["DEMO"]
 
 
 def _arguments(parser: Parser) -> None:
+    parser.hint = _hint
     parser.add_argument(
         "words", nargs="*", type=utf8_text, metavar="NAME|key=value",
         help="a model that has a demo (default: the first), and settings of it",
@@ -36,6 +37,7 @@ def _arguments(parser: Parser) -> None:
 def _demo(options: Namespace) -> int:
     """Train the model, evaluate it, write the report; the exit code says whether it learned enough."""
     from .. import zoo
+    from ..zoo.training import check_out
 
     spec, _ = looked_up(_name([word for word in options.words if "=" not in word]))
     demo = spec.demo
@@ -48,20 +50,26 @@ def _demo(options: Namespace) -> int:
     use_threads(options.threads)
     check_environment()
     out = free_directory(options.out, "demo")
-    print(plain(f"{demo.title}, into {out} (seed {options.seed})"), flush=True)
+    check_out(out, "demo")
+    print(printable(f"{demo.title}, into {out} (seed {options.seed})"), flush=True)
     options.trained = out
     result = zoo.train(spec.name, out, seed=options.seed, max_steps=options.steps, **settings)
     if result.reason == "interrupted":
         return 130
-    print(plain(f"\njudging: {demo.judging}"), flush=True)
-    found = demo.judge(zoo.load(out), out)
-    print(plain(found.shown))
+    print(printable(f"\nevaluating: {demo.evaluating}"), flush=True)
+    found = demo.evaluate(zoo.load(out), out)
+    print(printable(found.shown))
     page = reported(out)
     labels = {**({"see it": str(page)} if page else {}), **{k: as_command(*v) for k, v in found.commands.items()}}
     width = max(map(len, labels), default=0) + 1
-    print(plain("\n" + "\n".join(f"{f'{label}:':{width}} {text}" for label, text in labels.items())))
-    print(plain(f"\n{'Success' if found.is_success else 'Failure'}: {found.verdict}"))
+    print(printable("\n" + "\n".join(f"{f'{label}:':{width}} {text}" for label, text in labels.items())))
+    print(printable(f"\n{'Success' if found.is_success else 'Failure'}: {found.verdict}"))
     return 0 if found.is_success else 1
+
+
+def _hint(options: Namespace, flag: str, value: str | None) -> str | None:
+    """As `setting_hint`; without a name the demo is that of the first model that has one."""
+    return setting_hint(Namespace(words=[*options.words, *_models_with_demo()[:1]]), flag, value)
 
 
 def _models_with_demo() -> list[str]:

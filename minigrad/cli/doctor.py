@@ -14,8 +14,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from .. import __version__
-from ..errors import MinigradError
-from .console import as_json, plain, table
+from ..errors import MinigradError, install_hint
+from .console import as_json, printable, table
 from .parser import Command, Parser, flag_json
 
 __all__ = ["DOCTOR", "Finding", "examine"]
@@ -106,13 +106,13 @@ def _kernels(name: str) -> Finding:
 def _numba(name: str) -> Finding:
     version = _version("numba")
     if version is None:
-        return Finding(name, False, "missing", "pip install 'minigrad[fast]'")
+        return Finding(name, False, "missing", install_hint("fast"))
     from ..kernels.selection import numba_problem
 
     problem = numba_problem()
     if problem is not None:
         detail = f"{version} does not work here: {_named(problem)}"
-        return Finding(name, False, detail, "pip install --upgrade 'minigrad[fast]'")
+        return Finding(name, False, detail, install_hint("fast", "--upgrade"))
     return Finding(name, True, version)
 
 
@@ -123,7 +123,7 @@ def _cuda(name: str) -> Finding:
     try:
         backend = backend_named("cuda")
     except MissingExtraError:
-        return Finding(name, False, "CuPy is missing", "pip install 'minigrad[cuda12]' (or cuda13), for NVIDIA GPUs")
+        return Finding(name, False, "CuPy is missing", f"{install_hint('cuda12')} (or cuda13), for NVIDIA GPUs")
     except MinigradError:
         return Finding(name, False, f"CuPy {_cupy_version()} finds no GPU", "an NVIDIA driver; nvidia-smi shows it")
     return Finding(name, True, f"CuPy {backend.xp.__version__} with {backend.count()} device(s)")
@@ -136,14 +136,14 @@ def _cupy_version() -> str:
 def _mpi(name: str) -> Finding:
     version = _version("mpi4py")
     if version is None:
-        return Finding(name, False, "mpi4py is missing", "pip install 'minigrad[mpi]'")
+        return Finding(name, False, "mpi4py is missing", install_hint("mpi"))
     import mpi4py
 
     mpi4py.rc.initialize = False  # a check must not start MPI
     try:
         from mpi4py import MPI
     except (ImportError, RuntimeError):
-        return Finding(name, False, f"mpi4py {version} finds no MPI library", "pip install 'minigrad[mpi]'")
+        return Finding(name, False, f"mpi4py {version} finds no MPI library", install_hint("mpi"))
     library = MPI.Get_library_version().replace("\0", "").split("\n")[0].replace("\t", " ")
     return Finding(name, True, f"mpi4py {version}, {' '.join(library.split())}{_mpiexec()}")
 
@@ -161,9 +161,7 @@ def _library(extra: str) -> Callable[[str], Finding]:
 
     def look(name: str) -> Finding:
         version = _version(name)
-        return Finding(
-            name, bool(version), version or "missing", None if version else f"pip install 'minigrad[{extra}]'"
-        )
+        return Finding(name, bool(version), version or "missing", None if version else install_hint(extra))
 
     return look
 
@@ -174,7 +172,7 @@ def _graphviz(name: str) -> Finding:
     detail = ", ".join(
         filter(None, (dot and f"dot at {dot}", bundled and f"pygraphviz {bundled}, with its own Graphviz"))
     )
-    return Finding(name, bool(detail), detail or "missing", None if detail else "pip install 'minigrad[viz]'")
+    return Finding(name, bool(detail), detail or "missing", None if detail else install_hint("viz"))
 
 
 def _cache(name: str) -> Finding:
@@ -241,7 +239,7 @@ def _doctor(options: Namespace) -> int:
         return 1 if wrong else 0
     print(table((finding.name, "yes" if finding.found else "no", finding.detail) for finding in findings))
     wanted = [(f"  {finding.name}", finding.install) for finding in findings if finding.install]
-    print("\nnothing is missing" if not wanted else f"\nto get what is missing (all of it is optional):\n{plain(table(wanted))}")  # fmt: skip
+    print("\nnothing is missing" if not wanted else f"\nto get what is missing (all of it is optional):\n{printable(table(wanted))}")  # fmt: skip
     if wrong:
         print(f"\nwrong, and to be mended first: {', '.join(wrong)}")
     return 1 if wrong else 0

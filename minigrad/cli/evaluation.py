@@ -6,7 +6,8 @@ import os
 from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
-from .console import as_command, as_json, plain, table
+from .console import as_command, as_json, printable, table
+from .models import commands_of
 from .parser import Command, Parser, Usage, count, flag_json, flag_threads, use_threads, utf8_text
 
 if TYPE_CHECKING:
@@ -63,13 +64,13 @@ def _predict(options: Namespace) -> int:
     use_threads(options.threads)
     loaded = _opened(options.run_directory)
     if loaded.spec.predict is None:
-        raise Usage(f"{loaded.spec.name} cannot predict: it can {', '.join(loaded.verbs)}")
+        raise Usage(f"{loaded.spec.name} cannot predict: its commands are {', '.join(commands_of(loaded.spec))}")
     answers = loaded.predict(*options.inputs)
     if options.json:
         print(as_json(answers))
     else:
         for answer in answers:
-            print(plain(_answer(answer)))
+            print(printable(_answer(answer)))
     return 0
 
 
@@ -103,8 +104,8 @@ def _average(options: Namespace) -> int:
     latest = read_checkpoint(find_checkpoint(run, "latest"))
     tensors |= {name: value for name, value in latest.tensors.items() if name == "tokenizer"}
     write_checkpoint(options.output, tensors, {"config": arguments, "step": latest.state["step"], "averaged": last})
-    print(plain(f"wrote the mean of {last} checkpoint{'s' * (last > 1)} to {options.output}"))
-    print(plain(f"evaluate it: {as_command('eval', options.output)}"))
+    print(printable(f"wrote the mean of {last} checkpoint{'s' * (last > 1)} to {options.output}"))
+    print(printable(f"evaluate it: {as_command('eval', options.output)}"))
     return 0
 
 
@@ -119,8 +120,8 @@ def _export(options: Namespace) -> int:
 
     folder = export(load(options.run_directory), options.output)
     files = sorted(path.name for path in folder.iterdir())
-    print(plain(f"wrote {', '.join(files)} to {folder}"))
-    print(plain(f"use it: {as_command('eval', folder)}"))
+    print(printable(f"wrote {', '.join(files)} to {folder}"))
+    print(printable(f"use it: {as_command('eval', folder)}"))
     return 0
 
 

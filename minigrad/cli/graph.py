@@ -7,14 +7,15 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-from .console import plain
-from .models import configured, looked_up
+from .console import printable
+from .models import configured, looked_up, setting_hint
 from .parser import Command, Parser, Usage, count
 
 __all__ = ["GRAPH"]
 
 
 def _arguments(parser: Parser) -> None:
+    parser.hint = setting_hint
     from ..viz.graph.labels import COLORS, DIRECTIONS
 
     parser.add_argument(
@@ -47,10 +48,10 @@ def _graph(options: Namespace) -> int:
     look = {"depth": options.depth, "direction": options.direction, "color": options.color, "fused": options.fused}
     graph = graph_of(spec, config, model, **look)
     if output is None:
-        print(plain(graph.text()))
+        print(printable(graph.text()))
         return 0
     graph.write(output, options.dark)
-    print(plain(f"wrote {output}"))
+    print(printable(f"wrote {output}"))
     return 0
 
 

@@ -9,13 +9,13 @@ from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
 from ..errors import nearest
-from .console import as_command, as_json, plain, table
+from .console import as_command, as_json, printable, table
 from .parser import Command, Parser, Usage, flag_json, usage_errors
 
 if TYPE_CHECKING:
     from ..zoo import Entry, ModelSpec
 
-__all__ = ["LIST", "SHOW", "configured", "looked_up", "settings_table"]
+__all__ = ["LIST", "SHOW", "commands_of", "configured", "looked_up", "setting_hint", "settings_table"]
 
 
 def _list_arguments(parser: Parser) -> None:
@@ -37,7 +37,7 @@ def _list(options: Namespace) -> int:
         print(table([("name", "task", "presets", "what it is"), *(_row(entry) for entry in found)]))
     if not found:
         hint = nearest(options.pattern, [entry.name for entry in list_models()])
-        print(plain(f"minigrad: no model fits {options.pattern!r}: {hint}"), file=sys.stderr)
+        print(printable(f"minigrad: no model fits {options.pattern!r}: {hint}"), file=sys.stderr)
     return 0 if found else 1
 
 
@@ -84,6 +84,41 @@ def configured(spec: ModelSpec, preset: str | None, words: list[str]) -> tuple[A
         return configure(spec, preset, settings), settings
 
 
+def setting_hint(options: Namespace, flag: str, value: str | None) -> str | None:
+    """What to write for a setting of the model that was given as an option, `--hidden 3`; None if it is no setting."""
+    from ..errors import MinigradError
+    from ..zoo.registry import find
+
+    key, _, given = flag.lstrip("-").partition("=")
+    key = key.replace("-", "_")
+    words = [getattr(options, "model", None), *getattr(options, "settings", []), *getattr(options, "words", [])]
+    for word in filter(None, words):
+        try:
+            spec = find(word.partition(":")[0])
+        except MinigradError:
+            continue
+        if key in {field.name for field in dataclasses.fields(spec.config)}:
+            return f"{key} is a setting of {spec.name}: write {key}={given or value or '…'}"
+    return None
+
+
+def commands_of(spec: ModelSpec) -> list[str]:
+    """The commands that use a model: those that every model has, and those of its task and of its own."""
+    from ..zoo.tasks import commands, verbs_of
+
+    parts = {"predict": spec.predict, "attention": spec.attend, "demo": spec.demo}
+    own = [name for name, part in parts.items() if part is not None]
+    return ["train", "eval", *own, *(verb for verb in verbs_of(spec) if verb in commands()), "graph"]
+
+
+def _methods_of(spec: ModelSpec) -> list[str]:
+    """The verbs of a model that are no commands, but methods of what `mg.zoo.load` returns."""
+    from ..zoo.tasks import verbs_of
+
+    own = {"draw": spec.draw, **verbs_of(spec)}
+    return [name for name, function in own.items() if function is not None and name not in commands_of(spec)]
+
+
 def _described(spec: ModelSpec, config: Any) -> list[dict[str, Any]]:
     """Each field of a config: its name, type, value, choices, least value and help."""
     from ..zoo.config import least_of
@@ -125,12 +160,11 @@ def _show_arguments(parser: Parser) -> None:
 
 def _show(options: Namespace) -> int:
     from ..zoo.registry import entries
-    from ..zoo.tasks import verbs_of
 
     spec, preset = looked_up(options.model)
     config, _ = configured(spec, preset, [])
     package = next(entry.package for entry in entries() if entry.name == spec.name)
-    verbs = ["train", "eval", *(["predict"] if spec.predict else []), *verbs_of(spec)]
+    methods = _methods_of(spec)
     if options.json:
         settings = _described(spec, config)
         presets = {name: dict(changes) for name, changes in spec.presets.items()}
@@ -142,16 +176,18 @@ def _show(options: Namespace) -> int:
                     "task": spec.task,
                     "summary": spec.summary,
                     "package": package,
-                    "verbs": verbs,
+                    "commands": commands_of(spec),
+                    "methods": methods,
                     "settings": settings,
                     "presets": presets,
                 }  # fmt: skip
             )
         )
         return 0
-    print(
-        plain(f"{spec.name}: {spec.summary}\n\ntask     {spec.task}\npackage  {package}\nverbs    {', '.join(verbs)}")
-    )
+    facts = {"task": spec.task, "package": package, "commands": ", ".join(commands_of(spec))}
+    if methods:
+        facts["in Python"] = ", ".join(f"loaded.{name}" for name in methods) + ", after loaded = mg.zoo.load(DIR)"
+    print(printable(f"{spec.name}: {spec.summary}\n\n{table(facts.items())}"))
     print(
         f"\nsettings{f' of the preset {preset}' if preset else ''}, with their values:\n{settings_table(spec, config)}"
     )

@@ -25,6 +25,9 @@ class Usage(Exception):
 class Parser(argparse.ArgumentParser):
     """An argument parser that raises `Usage`, and takes options and other words in any order."""
 
+    # What to say of an option that does not exist and the word behind it; None: the nearest option.
+    hint: Callable[[argparse.Namespace, str, str | None], str | None] | None = None
+
     def error(self, message: str) -> NoReturn:
         raise Usage(f"{message} (see {self.prog} --help)")
 
@@ -34,9 +37,17 @@ class Parser(argparse.ArgumentParser):
         if unknown:
             known = [name for action in self._actions for name in action.option_strings]
             flag = next((word for word in unknown if word.startswith("-")), None)
+            if flag and self.hint is not None and (better := self.hint(options, flag, _behind(flag, words))):
+                raise Usage(better)
             hint = f": {nearest(flag.partition('=')[0], known)}" if flag else ""
             self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
         return options
+
+
+def _behind(flag: str, words: Sequence[str]) -> str | None:
+    """The word behind an option, unless it is an option, too."""
+    following = [*words[words.index(flag) + 1 :], "-"][0]
+    return None if following.startswith("-") else following
 
 
 @dataclass(frozen=True)

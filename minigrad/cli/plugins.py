@@ -7,7 +7,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .console import as_command, as_json, plain
+from .console import as_command, as_json, printable
 from .models import looked_up
 from .parser import Command, Parser, flag_json, usage_errors
 
@@ -29,10 +29,10 @@ def _new(options: Namespace) -> int:
         check_name(options.name)
     folder = Path(options.name if options.out is None else options.out)
     written = write_skeleton(options.name, folder)
-    print(plain("\n".join(f"wrote {path}" for path in written)))
-    print(plain(f"\ncheck it:    {as_command('check', folder)}"))
-    print(plain(f"install it:  pip install -e {folder}"))
-    print(plain(f"train it:    {as_command('train', options.name)}"))
+    print(printable("\n".join(f"wrote {path}" for path in written)))
+    print(printable(f"\ncheck it:    {as_command('check', folder)}"))
+    print(printable(f"install it:  pip install -e {folder}"))
+    print(printable(f"train it:    {as_command('train', options.name)}"))
     return 0
 
 
@@ -52,7 +52,7 @@ def _check(options: Namespace) -> int:
         if not options.json:
             word = {True: "ok", False: "FAILED", None: "n/a"}[verdict.ok]
             print(
-                plain(f"{word:6}  {verdict.name:23}  {verdict.seconds:4.1f} s  {verdict.detail}".rstrip()), flush=True
+                printable(f"{word:6}  {verdict.name:23}  {verdict.seconds:4.1f} s  {verdict.detail}".rstrip()), flush=True
             )
     failed = [verdict.name for verdict in verdicts if verdict.ok is False]
     if options.json:
@@ -61,7 +61,7 @@ def _check(options: Namespace) -> int:
     else:
         passed = sum(verdict.ok is True for verdict in verdicts)
         print(
-            plain(f"\n{spec.name}: {passed} passed, {len(failed)} failed{': ' + ', '.join(failed) if failed else ''}")
+            printable(f"\n{spec.name}: {passed} passed, {len(failed)} failed{': ' + ', '.join(failed) if failed else ''}")
         )
     return 1 if failed else 0
 

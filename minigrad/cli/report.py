@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from pathlib import Path
 
-from .console import plain
+from .console import printable
 from .parser import Command, Parser, Usage
 
 __all__ = ["REPORT"]
@@ -23,7 +23,7 @@ def _report(options: Namespace) -> int:
     if options.output is not None and Path(options.output).suffix.lower() != ".html":
         raise Usage(f"{options.output!r} is no page: end its name in .html")
     page = report(options.run_directory, options.output)
-    print(plain(f"wrote {page}"))
+    print(printable(f"wrote {page}"))
     if options.open:
         import webbrowser
 

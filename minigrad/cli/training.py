@@ -6,8 +6,8 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .console import as_command, plain
-from .models import configured, looked_up, settings_table
+from .console import as_command, printable
+from .models import configured, looked_up, setting_hint, settings_table
 from .parser import Command, Parser, check_environment, count, flag_threads, usage_errors, use_threads, whole_number
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ __all__ = ["RESUME", "TRAIN", "free_directory", "reported"]
 
 
 def _train_arguments(parser: Parser) -> None:
+    parser.hint = setting_hint
     parser.add_argument(
         "-h", "--help", action="store_true", help="show this help, and with a NAME the settings of the model"
     )
@@ -42,6 +43,8 @@ def _flag_pages(parser: Parser) -> None:
 def _train(options: Namespace) -> int:
     from .. import zoo
     from ..engine.backend import backend_named
+    from ..zoo.data import check_paths
+    from ..zoo.training import check_out
 
     if options.help:
         return _help(options)
@@ -54,6 +57,8 @@ def _train(options: Namespace) -> int:
     use_threads(options.threads)
     check_environment()
     out = free_directory(options.out, options.model)
+    check_out(out, options.model)
+    check_paths(spec, options.data)
     _say(f"training {options.model} into {out} (seed {options.seed})")
     options.trained = out
     result = zoo.train(
@@ -120,7 +125,7 @@ def _ended(result: TrainResult, out: Path, spec: ModelSpec, options: Namespace) 
     if page is not None:
         _say(f"see it: {page}")
     if result.best is not None:
-        _say(f"the best validation was {result.best:.4g}, at step {result.best_step:,}")
+        _say(f"the best validation: {spec.metric} {result.best:.4g}, at step {result.best_step:,}")
     use = ["predict", out, *_first_input(spec, out)] if spec.predict else ["eval", out]
     _say(f"use it: {as_command(*use)}")
     return 0
@@ -154,7 +159,7 @@ def _say(text: str) -> None:
     from ..runtime.process_group import process_group
 
     if process_group().rank == 0:
-        print(plain(text), flush=True)
+        print(printable(text), flush=True)
 
 
 TRAIN = Command(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from ..zoo.tasks import TaskCommand, commands, tasks_with
+from .console import printable
+from .models import commands_of
 from .parser import Command, Parser, Usage, flag_threads, usage_errors, use_threads
 
 if TYPE_CHECKING:
@@ -39,10 +42,12 @@ def _loaded(verb: str, run: str | None) -> Loaded:
 
     if run is None:
         run = str(newest_run(tasks_with(verb), fix="or say where it is: --run DIR"))
+        print(printable(f"minigrad: {run} answers, the newest run; --run DIR asks another"), file=sys.stderr)
     loaded = load(run)
     if verb not in loaded.verbs:
         name, task = loaded.spec.name, loaded.spec.task
         raise Usage(
-            f"{run!r} holds {name}, which cannot {verb}: as a model for {task} it can {', '.join(loaded.verbs)}"
+            f"{run!r} holds {name}, a model for {task}, which cannot {verb}: "
+            f"its commands are {', '.join(commands_of(loaded.spec))}"
         )
     return loaded

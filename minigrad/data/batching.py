@@ -190,7 +190,8 @@ class BatchReport:
         dropped = self.too_long + self.empty
         why = f": {self.too_long:,} longer than {self.limit:,} tokens, {self.empty:,} empty" if dropped else ""
         return (
-            f"{self.examples:,} examples in {self.batches:,} batches, padding {self.padding:.1%}, "
+            f"{self.examples:,} example{'s' * (self.examples != 1)} in "
+            f"{self.batches:,} batch{'es' * (self.batches != 1)}, padding {self.padding:.1%}, "
             f"unknown {unknown}, dropped {dropped:,}{why}"
         )
 

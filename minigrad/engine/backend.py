@@ -1,7 +1,7 @@
 """Where arrays live: NumPy on "cpu", CuPy on "cuda". The rest of the code says `xp` and does not ask.
 
 A `Backend` is an array type and the module `xp` that computes on it.
-CuPy imports happily on a machine without a GPU, so availability is asked of the driver, not of `import`.
+CuPy imports without error on a machine without a GPU, so availability is asked of the driver, not of `import`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DeviceError, DtypeError, MissingExtraError, nearest
+from ..errors import DeviceError, DtypeError, MissingExtraError, install_hint, nearest
+from .modes import local, notify
 
 Array = Any  # numpy.ndarray or cupy.ndarray
 DTYPES = (
@@ -100,7 +101,7 @@ def _load_cuda() -> Backend:
     except ImportError:
         raise MissingExtraError(
             "device 'cuda' needs CuPy, which is not installed",
-            fix="pip install 'minigrad[cuda12]' (or cuda13), or stay on 'cpu'",
+            fix=f"{install_hint('cuda12')} (or cuda13), or stay on 'cpu'",
         ) from None
     if not cupy.cuda.is_available():
         raise DeviceError(
@@ -129,17 +130,12 @@ def backend_named(device: str) -> Backend:
 
 def backend_of(array: Array) -> Backend:
     """The backend whose array type `array` has."""
-    backend = _by_type.get(type(array))
-    if backend is not None:
-        return backend
-    for known_type, backend in _by_type.items():
-        if isinstance(array, known_type):
-            return backend
-    if _is_cupy(array):
-        return _load_cuda()
-    raise DtypeError(
-        "this is not an array that minigrad knows", "a NumPy or CuPy array, or a Tensor", type(array).__name__
-    )
+    backend = _by_type.get(type(array)) or next((b for kind, b in _by_type.items() if isinstance(array, kind)), None)
+    if backend is None and not _is_cupy(array):
+        raise DtypeError(
+            "this is not an array that minigrad knows", "a NumPy or CuPy array, or a Tensor", type(array).__name__
+        )
+    return backend or _load_cuda()
 
 
 def is_array(value: Any) -> bool:
@@ -173,8 +169,12 @@ def as_array(value: Any) -> Array:
 
 def duplicate(array: Array) -> Array:
     """A copy on the same device: CuPy's own copy goes to the current one."""
-    with on_device_of(array):
+    if type(array) is np.ndarray and not local.mode.tracers:  # the usual case
         return array.copy()
+    with on_device_of(array):
+        copy = array.copy()
+    notify("copied", array, copy)
+    return copy
 
 
 def owner_of(array: Array) -> Array:

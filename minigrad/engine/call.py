@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import ArgumentError, DeviceError, DtypeError, GradientError, MinigradError, describe, explain
-from .backend import DTYPES, Array, backend_of, device_of, duplicate, is_array, on_device_of
+from .. import tree
+from ..errors import DeviceError, DtypeError, GradientError, MinigradError, describe, explain, no_array, no_derivative
+from ..signature import missing_rule
+from .backend import DTYPES, Array, backend_of, device_of, duplicate, is_array, on_device_of, owner_of
 from .graph import Node
 from .modes import Arrays, Attrs, local, reported
 from .tensor import Tensor, wrap
@@ -24,8 +26,8 @@ if TYPE_CHECKING:
     from .op import Op
 
 ndarray = np.ndarray
-PLAIN = (float, int, complex, type(None))  # with bool, which is an int
-SCALARS = (*PLAIN, np.generic)
+PYTHON_NUMBERS = (float, int, complex, type(None))  # with bool, which is an int
+SCALARS = (*PYTHON_NUMBERS, np.generic)
 # What an array library raises on input that does not fit.
 EXPLAINED = (ValueError, TypeError, IndexError, OverflowError, AttributeError)
 _new = object.__new__
@@ -60,7 +62,7 @@ def call(op: Any, args: Arrays, attrs: Attrs, kernels: bool = True) -> Any:
         else:
             arrays.append(arg)
             parents.append(None)
-            if not isinstance(arg, PLAIN):
+            if not isinstance(arg, PYTHON_NUMBERS):
                 if hasattr(arg, "dtype") and arg.dtype.name not in DTYPES:
                     as_operand(arg, op.name)
                 if not isinstance(arg, np.generic):
@@ -74,7 +76,12 @@ def call(op: Any, args: Arrays, attrs: Attrs, kernels: bool = True) -> Any:
             xp, here = settle(op.name, arrays)
         if writes.since and mode.record:
             check_fresh(op.name, arrays, parents)
-        kernel = op.kernels.choose(arrays, attrs) if kernels and op.kernels is not None else None
+        kernel = None
+        if kernels and op.kernels is not None:
+            for tracer in mode.tracers:
+                if (instead := tracer.instead(op)) is not None:
+                    return instead(args, attrs)
+            kernel = op.kernels.choose(arrays, attrs)
         if kernel is None and op.forward is None:
             return op.define(args, attrs)
         needs, kept = mask if mode.record else 0, None
@@ -96,10 +103,10 @@ def call(op: Any, args: Arrays, attrs: Attrs, kernels: bool = True) -> Any:
             raise
         except EXPLAINED as error:
             raise explain(op, arrays, attrs, mode.scope, error) from (None if op.own else error)
+        if mode.record and not op.own:
+            _check_users(op, needs, attrs)
         if not tensors:
             return out
-        if needs & ~op.mask and not op.own:
-            op.check_rules(needs)
         result = record(op, out, arrays, parents, mask, attrs, kernel, kept)
         for tracer in mode.tracers:
             tracer.called(op, args, attrs, result, perf_counter() - began)
@@ -113,12 +120,15 @@ def record(
     op: Any, out: Any, arrays: Arrays, parents: Arrays, mask: int, attrs: Attrs, kernel: Any = None, kept: Any = None
 ) -> Any:
     """The Tensor of an output just computed, or a tuple of them; with a node if `mask`, the inputs that need a gradient, has a bit set."""
-    if mask and attrs:
-        attrs = {k: _frozen(v, op.own) for k, v in attrs.items()}  # a list may change later
+    if mask and not op.own:  # whatever a user gave may change before the backward, also a default
+        attrs = tree.map(copied, {**op.signature.defaults, **attrs})
+    elif mask and attrs:  # our own ops copy what lies deeper themselves
+        attrs = {k: tuple(v) if type(v) is list else v for k, v in attrs.items()}
     if op.several:
         outs = tuple([np.asarray(o) if isinstance(o, SCALARS) else o for o in out])
         if not mask:
             return tuple([wrap(o) for o in outs])
+        outs = outs if op.own else tuple([_apart(op, o, arrays) for o in outs])
         plan = op.plan_for(mask, len(arrays))
         shapes, dtypes = tuple([o.shape for o in outs]), tuple([o.dtype for o in outs])
         node = Node(plan, parents, plan.save(arrays, outs, attrs), attrs, shapes, dtypes, local.mode.scope)
@@ -128,27 +138,42 @@ def record(
     t = _new(Tensor)
     t.data, t.node = out, None
     if mask:
+        if not op.own or kernel is not None and op.kernels.foreign:
+            t.data = out = _apart(op, out, arrays)
         if out.dtype.kind == "f":
             by_kernel = kernel is not None and (kernel.backward is not None or op.forward is None)
             plan = op.plans.get(~mask if by_kernel else mask) or op.plan_for(mask, len(arrays), by_kernel)
             saved = plan.save(arrays, out, attrs, kernel, kept)
             t.node = Node(plan, parents, saved, attrs, out.shape, out.dtype, local.mode.scope)
         elif out.dtype.kind == "c":
-            raise GradientError(
-                f"{op.name}: complex results have no derivative here",
-                got=str(out.dtype),
-                fix="x.detach() says that the graph ends",
-            )
+            raise no_derivative(op.name, out.dtype)
     return t
 
 
-def _frozen(value: Any, own: bool) -> Any:
-    """An attribute that nobody changes before the backward; our own ops copy what lies deeper themselves."""
-    if own:
-        return tuple(value) if type(value) is list else value
-    if isinstance(value, (list, tuple)):
-        parts = [_frozen(part, own) for part in value]
-        return parts if isinstance(value, list) else tuple(parts)
+def _check_users(op: Any, needs: int, attrs: Attrs) -> None:
+    """Refuse to cut the graph silently, as an input without a rule and an attribute with a graph would."""
+    if needs & ~op.mask:
+        raise missing_rule(op.name, op.signature, op.rules, needs)
+    for part in tree.leaves(attrs):
+        if isinstance(part, Tensor) and (part.node is not None or writes.is_stale(part.data, None)):
+            raise GradientError(
+                f"{op.name}: an attribute requires a gradient, which only inputs can have",
+                got=describe(part),
+                fix="declare it before the *, with a rule, or pass x.detach()",
+            )
+
+
+def _apart(op: Any, out: Array, arrays: Arrays) -> Array:
+    """What a user's op or a kernel gave; where it shares memory with an input, a copy, or a view if the op is one."""
+    owner = owner_of(out)
+    shared = [a is owner or getattr(a, "base", None) is not None and owner_of(a) is owner for a in arrays]
+    return out if not any(shared) else out[...] if op.view and shared[0] else duplicate(out)
+
+
+def copied(value: Any) -> Any:
+    """A copy of a Tensor, an array or a set; anything else as it is."""
+    if isinstance(value, (Tensor, set)):
+        return value.clone() if isinstance(value, Tensor) else set(value)
     return duplicate(value) if is_array(value) else value
 
 
@@ -198,11 +223,7 @@ def scalar_array(op: Any, out: Any) -> Array:
     """What NumPy computed without axes is a scalar; a Tensor holds an array. Anything else is a mistake in the forward."""
     if isinstance(out, (np.generic, bool, int, float, complex)):
         return np.asarray(out)
-    raise ArgumentError(
-        f"{op.name}: its forward returned {describe(out)}",
-        "an array",
-        fix="declare an op that returns several arrays with @mg.op(several=True)" if isinstance(out, tuple) else None,
-    )
+    raise no_array(op.name, out)
 
 
 def unary(op: Op) -> Callable[[Any], Any]:
@@ -262,7 +283,7 @@ def binary(op: Op) -> Callable[[Any, Any], Any]:
         unknown = since and (p is None or q is None or p.fresh < since or q.fresh < since)
         if unknown and (writes.is_stale(x, p) or writes.is_stale(y, q)):
             return call(op, (a, b), {})
-        if op.kernels is not None and x.ndim >= op.kernels.least_ndim:
+        if op.kernels is not None and (x is a or x.ndim >= op.kernels.min_ndim):
             return call(op, (a, b), {})
         try:
             out = forward(np, x, y)

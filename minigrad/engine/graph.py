@@ -13,19 +13,21 @@ import threading
 from collections.abc import Iterable, Sequence
 from functools import reduce
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import GradientError, ShapeError, describe
+from ..errors import GradientError, ShapeError, describe, wrong_count
 from .backend import Array, as_array, duplicate, is_array, on_device_of
-from .modes import Mode, Tracer, local, reported
+from .modes import Mode, local, reported
 from .writes import tick, writes
+
+if TYPE_CHECKING:
+    pass
 
 ndarray = np.ndarray
 _by_time = attrgetter("time")
 _storing = threading.Lock()
-_SEQUENCES = (tuple, list)
 
 
 class Node:
@@ -47,7 +49,7 @@ class Node:
         self.note: Any = None  # what a tracer left here
         self.hooks: Any = None  # functions of the gradient, by number
         self.grad: Array | None = None
-        self.retain = False
+        self.retain: Any = None  # a weak reference to the Tensor that keeps its gradient
 
     def __repr__(self) -> str:
         return f"<{self.name} {self.shape} {self.dtype}>"
@@ -132,11 +134,7 @@ def check_usable(order: Iterable[Node]) -> None:
 
 @np.errstate(all="ignore")
 def sweep(
-    seeds: Any,
-    targets: set[Node] | None = None,
-    create_graph: bool = False,
-    retain_graph: bool = False,
-    quiet: bool = False,
+    seeds: Any, targets: Any = None, create_graph: bool = False, retain_graph: bool = False, quiet: bool = False
 ) -> dict[Node, Any]:
     """Carry the seed gradients back. Returns the gradient of every leaf, retained node and target.
 
@@ -151,6 +149,7 @@ def sweep(
     useful = between(order, targets) if targets is not None else None
     if useful is not None:
         order = [node for node in order if node in useful]
+        grads = {node: g for node, g in grads.items() if node in useful}
     # A target beyond which nothing is wanted runs no rule.
     check_usable(order if useful is None else [node for node in order if any(p in useful for p in node.parents)])
     checked = writes.latest
@@ -168,6 +167,8 @@ def sweep(
                 target = targets is not None and node in targets
                 if node.hooks and not (target and quiet):
                     g = _run_hooks(node, g)
+                if node.retain and targets is None:
+                    _check_retained(node)
                 if target or node.retain:
                     results[node] = g
                     if target and not any(parent in useful for parent in node.parents):  # type: ignore[operator]
@@ -192,15 +193,13 @@ def sweep(
     return results
 
 
-def pull(
-    grads: dict[Node, Any], node: Node, g: Any, saved: Any, useful: set[Node] | None, tracers: tuple[Tracer, ...]
-) -> None:
+def pull(grads: dict[Node, Any], node: Node, g: Any, saved: Any, useful: set[Node] | None, tracers: Any) -> None:
     """Run the rules of one node, and add each result to the gradient of the parent it belongs to."""
     plan, parents = node.plan, node.parents
-    if plan.picks is not None:  # one of several outputs
+    if plan.output_index is not None:  # one of several outputs
         parts = grads.setdefault(parents[0], [None] * len(parents[0].shape))
-        known = parts[plan.picks]
-        parts[plan.picks] = g if known is None else _sum(known, g)
+        known = parts[plan.output_index]
+        parts[plan.output_index] = g if known is None else _sum(known, g)
         return
     if type(g) is list:
         g = plan.fill(node, g)
@@ -209,8 +208,8 @@ def pull(
         for i, rule, pick in plan.rules:
             if i < 0:
                 results = rule(g, *pick(saved))
-                if type(results) not in _SEQUENCES or len(results) != len(parents):
-                    raise _wrong_count(node, results)
+                if not isinstance(results, (tuple, list)) or len(results) != len(parents):
+                    raise wrong_count(plan.rule_name(node), len(parents), results)
                 made: Any = enumerate(results)
             elif useful is None or parents[i] in useful:
                 made = ((i, rule(g, *pick(saved))),)
@@ -235,17 +234,6 @@ def pull(
         raise
 
 
-def _wrong_count(node: Node, grads: Any) -> GradientError:
-    """The error for a rule for all inputs that did not give a gradient, or None, for each."""
-    count = len(node.parents)
-    gave = f"{len(grads)} gradient{'s' * (len(grads) != 1)}" if type(grads) in _SEQUENCES else "no tuple of gradients"
-    return GradientError(
-        f"{node.plan.rule_name(node)} gave {gave} for {'1 input' if count == 1 else f'{count} inputs'}",
-        "a tuple with an array for each input, or None where `needs` is false",
-        describe(grads),
-    )
-
-
 def _fit(child: Node, parent: Node, g: Any) -> Any:
     """Bring a rule's result to the shape and dtype of the value it is the gradient of."""
     if not local.mode.record and hasattr(g, "node"):
@@ -254,10 +242,10 @@ def _fit(child: Node, parent: Node, g: Any) -> Any:
         fits = g.shape == parent.shape
     except AttributeError:
         raise GradientError(
-            f"{child.plan.rule_name(child)} gave a gradient that is no array",
+            f"{child.plan.rule_name(child)} gave a gradient that is not an array",
             f"a gradient of shape {parent.shape}",
             describe(g),
-            f"mend the rule: {child.name}.vjp",
+            f"correct the rule: {child.name}.vjp",
         ) from None
     if not fits:
         g = unbroadcast(g, parent.shape)
@@ -266,17 +254,27 @@ def _fit(child: Node, parent: Node, g: Any) -> Any:
                 f"{child.plan.rule_name(child)} gave a gradient of a wrong shape",
                 parent.shape,
                 describe(g),
-                f"mend the rule: {child.name}.vjp",
+                f"correct the rule: {child.name}.vjp",
             )
     return g if g.dtype == parent.dtype else g.astype(parent.dtype)
 
 
 def _sum(known: Any, g: Any) -> Any:
-    """Computed where the two are, which after a move is not where the sweep is."""
+    """Add on the device of the operands."""
     if type(g) is ndarray or not is_array(g):
         return known + g
     with on_device_of(g):
         return known + g
+
+
+def _check_retained(node: Node) -> None:
+    """Refuse to keep a gradient of values that were replaced through a view."""
+    if (kept := node.retain()) is not None and writes.is_stale(kept.data, node):
+        raise GradientError(
+            f"{node.where}: a tensor that retains its gradient shares memory with a tensor that was written to in place",
+            got=f"{node.shape} {node.dtype}",
+            fix="call retain_grad() on what was written to, or write through the whole tensor (x[i] = …)",
+        )
 
 
 def _run_hooks(node: Node, g: Any) -> Any:

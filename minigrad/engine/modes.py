@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from contextlib import ContextDecorator
 from functools import wraps
 from inspect import isgeneratorfunction
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ..tracer import Tracer
     from .graph import Node
 
 
@@ -17,34 +18,17 @@ Attrs = dict[str, Any]
 Arrays = Sequence[Any]  # also numbers, and None for an input that was left out
 
 
-class Tracer:
-    """Watches what one thread computes while it is attached: `with tracing(tracer): …`. Each method may do nothing."""
-
-    def called(self, op: Any, inputs: Arrays, attrs: Attrs, outputs: Any, seconds: float) -> None:
-        """An op computed `outputs`, a Tensor or a tuple of them, from `inputs`: Tensors, arrays, numbers, None."""
-
-    def failed(self, op: Any, inputs: Arrays, attrs: Attrs, error: Exception, node: Node | None = None) -> None:
-        """An op, or a function made of ops, raised `error`; in a backward, `node` is the one whose rule did."""
-
-    def pulled(self, node: Node, gradient: Any, parts: Sequence[tuple[int, Any, Any]]) -> None:
-        """The rules of `node` ran on its gradient: for each input its number, the rule's result, and that after un-broadcasting."""
-
-    def entered(self, name: str, kind: str) -> None:
-        """A call begins: of a module, whose class is `kind`, or of a function made of ops, where `kind` is empty."""
-
-    def left(self) -> None:
-        """The call that was entered last ends."""
-
-
 class Mode:
-    """Whether ops are recorded, and who watches: replaced whole, never changed. The path of the running module is."""
+    """Whether ops are recorded, and who watches. Immutable but for `scope`, the path of the running module, and `before`."""
 
-    __slots__ = ("record", "tracers", "scope")
+    __slots__ = ("record", "tracers", "scope", "switch", "before")
 
     def __init__(self, record: bool = True, tracers: tuple[Tracer, ...] = (), scope: str = ""):
         self.record = record
         self.tracers = tracers
         self.scope = scope
+        self.switch: switch | None = None  # what made it
+        self.before: Any = None  # the mode that it was made from
 
 
 class _Local(threading.local):
@@ -62,35 +46,56 @@ class switch(ContextDecorator):
         self.changes = (record, tracer)
 
     def __enter__(self) -> None:
-        record, tracer = self.changes
-        old = local.mode
-        local.__dict__.setdefault("previous", []).append(old)  # a stack: one object may be entered again inside itself
-        local.mode = Mode(
-            old.record if record is None else record,
-            old.tracers if tracer is None else (*old.tracers, tracer),
-            old.scope,
-        )
+        mode = self.changed(local.mode)
+        mode.switch, mode.before, local.mode = self, local.mode, mode
 
     def __exit__(self, *_: object) -> None:
-        local.mode = local.previous.pop()
+        local.mode = self._left(local.mode)
+
+    def changed(self, mode: Mode) -> Mode:
+        """A mode like `mode` but for the changes."""
+        record, tracer = self.changes
+        tracers = mode.tracers if tracer is None else (*mode.tracers, tracer)
+        return Mode(mode.record if record is None else record, tracers, mode.scope)
+
+    def _left(self, mode: Mode) -> Mode:
+        """What `mode` is without the innermost one that this made, which a generator may leave before those inside of it."""
+        if mode.switch is self:
+            return mode.before
+        if mode.before is not None:  # otherwise it was made in another thread, where a generator began that ends here
+            mode.before = self._left(mode.before)
+        return mode
 
     def __call__(self, function: Any) -> Any:
         if not isgeneratorfunction(function):
             return super().__call__(function)
 
         @wraps(function)
-        def switched(*args: Any, **kwargs: Any) -> Any:  # between two yields; the caller goes on in its own mode
-            steps, sent = function(*args, **kwargs), None
-            send, close = self(steps.send), self(steps.close)
-            try:
-                while True:
-                    sent = yield send(sent)
-            except StopIteration as end:
-                return end.value
-            finally:
-                close()
+        def switched(*args: Any, **kwargs: Any) -> Any:
+            return (yield from _Steps(function(*args, **kwargs), self))
 
         return switched
+
+
+class _Steps(Generator[Any, Any, Any]):
+    """A generator that goes on in a mode of its own after each yield, while its caller goes on in the caller's."""
+
+    def __init__(self, steps: Any, switch: switch):
+        self.steps, self.switch = steps, switch
+        self.inside: Mode | None = None  # of a `with` that a yield left open
+
+    def send(self, value: Any) -> Any:
+        return self._go_on(self.steps.send, value)
+
+    def throw(self, *error: Any) -> Any:
+        return self._go_on(self.steps.throw, *error)
+
+    def _go_on(self, act: Any, *given: Any) -> Any:
+        outer, local.mode = local.mode, self.inside or self.switch.changed(local.mode)
+        try:
+            return act(*given)
+        finally:
+            self.inside, local.mode = local.mode if local.mode.switch else None, outer
 
 
 def no_grad(function: Any = None) -> Any:
@@ -103,14 +108,19 @@ def enable_grad(function: Any = None) -> Any:
     return switch(record=True) if function is None else switch(record=True)(function)
 
 
-def tracing(tracer: Tracer) -> switch:
-    """Inside, `tracer` is told of every op, besides the tracers that are attached already."""
-    return switch(tracer=tracer)
-
-
 def is_grad_enabled() -> bool:
     """Whether operations are being recorded in this thread."""
     return local.mode.record
+
+
+def notify(event: str, *details: Any) -> None:
+    """Tell those who watch what no op shows.
+
+    ("created", array) from numbers alone; ("drawn", array, draw), which draws another; ("copied", array, copy);
+    ("wrote", array, values); ("stored", node, gradient) into `node.grad`; ("read", Tensor, how) by Python.
+    """
+    for tracer in local.mode.tracers:
+        tracer.noticed(event, *details)
 
 
 def reported(op: Any, inputs: Arrays, attrs: Attrs, error: Any, node: Node | None = None) -> Any:

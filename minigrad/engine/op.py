@@ -18,25 +18,25 @@ each input; it may also name `needs`, a tuple telling which of them are wanted.
 
 from __future__ import annotations
 
-import inspect
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
-from ..errors import ArgumentError, GradientError, MinigradError, nearest
-from ..signature import Signature, names_of
+from .. import tree
+from ..errors import ArgumentError, MinigradError, nearest, no_derivative
+from ..signature import Signature, check_rules, names_of, signature_of_op
 from .backend import Array, backend_of, device_of, is_array
-from .call import SCALARS, binary, call, unary
-from .graph import Node, sweep
-from .modes import Arrays, Attrs, enable_grad
+from .call import SCALARS, binary, call, copied, unary
+from .graph import Node
+from .modes import Arrays, Attrs, notify
 from .tensor import Tensor, wrap
 
 OPS: dict[str, Op] = {}
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-STAND_INS = ("shape", "dtype", "ndim", "device")  # what a rule may ask of an input, as in `a_shape`, without keeping it
 _RAW = frozenset((np.ndarray, float, int, bool, np.float32, np.float64, type(None)))
 
 
@@ -55,6 +55,8 @@ class Function:
     method = True  # it is also a method of Tensor, if it is public
     symbol: str | None = None  # how people write it, as in a + b
     formulas: dict[str, str] = {}  # what its rule does with the gradient g, for each input, in words
+    # For the compiler: what it computes for one element, as "a * b", or the same made of other ops.
+    lowering: Any = None
     cost: Any = 1  # floating-point operations for each element, or a function of (inputs, output, attrs); see viz
     # The reason why it cannot compute this.
     explain: Callable[..., tuple[str, str] | MinigradError | None] | None = None
@@ -99,18 +101,12 @@ class Op(Function):
     """An operation: a forward function and the rules of its derivative."""
 
     def __init__(self, forward: Callable[..., Any], **facts: Any):
-        if not callable(forward) or next(iter(inspect.signature(forward).parameters), None) != "xp":
-            raise ArgumentError(
-                "op: the forward function takes the array module first",
-                "def name(xp, a, b, *, attribute=…)",
-                getattr(forward, "__name__", type(forward).__name__),
-            )
-        super().__init__(forward, Signature(forward, skip=1), facts)
+        super().__init__(forward, signature_of_op(forward), facts)
         self.forward: Callable[..., Any] = forward
         self.rules: dict[str, Callable[..., Any]] = {}
         self.joint: Callable[..., Any] | None = None
         self.mask = 0
-        self.picks: dict[int, Plan] = {}
+        self.output_plans: dict[int, Plan] = {}
         self.unary, self.binary = unary(self), binary(self)
 
     def __repr__(self) -> str:
@@ -118,29 +114,9 @@ class Op(Function):
 
     def vjp(self, joint: Callable[..., Any] | None = None, /, **rules: Callable[..., Any]) -> Any:
         """Give the derivative: `vjp(a=rule, b=rule)`, or `@op.vjp` on one rule for all inputs."""
-        inputs, defaults = self.signature.inputs, self.signature.defaults
-        stand_ins = [f"{name}_{kind}" for name in inputs for kind in STAND_INS]
-        known = ["out", *inputs, *defaults, *stand_ins]
-        for name, rule in {**rules, **({"needs": joint} if joint else {})}.items():
-            if name not in inputs and rule is not joint:
-                raise ArgumentError(
-                    f"{self.name}.vjp: there is no input {name!r}",
-                    f"{self.name}{self.signature}",
-                    fix=nearest(name, inputs),
-                )
-            for asked in names_of(rule):
-                if asked not in known and not (rule is joint and asked == "needs"):
-                    raise ArgumentError(
-                        f"{self.name}.vjp: a rule asks for {asked!r}, which this op does not have",
-                        fix=nearest(asked, known),
-                    )
-        if self.signature.variadic and rules:
-            raise ArgumentError(
-                f"{self.name}.vjp: an op with *{inputs[0]} takes one rule for all inputs",
-                fix=f"write it as a decorator, @{self.name}.vjp",
-            )
+        check_rules(self.name, self.signature, rules, joint)
         self.rules, self.joint = rules, joint
-        self.mask = -1 if joint else sum(1 << inputs.index(name) for name in rules)
+        self.mask = -1 if joint else sum(1 << self.signature.inputs.index(name) for name in rules)
         self.plans.clear()
         return joint
 
@@ -163,54 +139,34 @@ class Op(Function):
                     return self.unary(*args)
         return call(self, args, attrs)
 
-    def bind(self, args: Arrays, attrs: Attrs) -> tuple[Arrays, Attrs]:
-        inputs, attrs = super().bind(args, attrs)
-        if not self.signature.variadic:
-            return inputs, attrs
-        if not isinstance(inputs[0], (list, tuple)) or not inputs[0]:
-            raise ArgumentError(
-                f"{self.name}: the first argument must be a sequence of tensors",
-                "[a, b, …], not empty",
-                type(inputs[0]).__name__,
-            )
-        return inputs[0], attrs
-
     def define(self, args: Arrays, attrs: Attrs) -> Any:
         return call(self, args, attrs, kernels=False)
 
     def output(self, array: Array, node: Node, index: int) -> Tensor:
         """Output number `index` of a node of this op, which has several."""
+        if array.dtype.kind == "c":
+            raise no_derivative(self.name, array.dtype)
         if array.dtype.kind != "f":
             return wrap(array)
-        plan = self.picks.get(index)
+        plan = self.output_plans.get(index)
         if plan is None:
-            plan = self.picks[index] = Plan(_output, (True,))
-            plan.picks = index
+            plan = self.output_plans[index] = Plan(_output, (True,), output_index=index)
         return wrap(array, Node(plan, (node,), (), {"index": index}, array.shape, array.dtype, node.scope))
-
-    def check_rules(self, mask: int) -> None:
-        """A user's op must have a rule for each input that needs a gradient; forgetting one would cut the graph silently."""
-        missing = [name for i, name in enumerate(self.signature.inputs) if mask >> i & 1 and name not in self.rules]
-        if missing and self.joint is None:
-            raise GradientError(
-                f"{self.name}: there is no rule for the gradient of {missing[0]!r}",
-                fix=f"give one with {self.name}.vjp({missing[0]}=lambda g: …), or pass {missing[0]}.detach()",
-            )
 
 
 class Plan:
     """What an op saves, and which rules run, for one set of inputs that need gradients."""
 
-    def __init__(self, op: Any, needs: tuple[bool, ...], by_kernel: bool = False):
+    def __init__(self, op: Any, needs: tuple[bool, ...], by_kernel: bool = False, output_index: int | None = None):
         self.op = op
         self.needs = needs
         self.keep: Any = None  # what to save, from (*arrays, out), if the rules ask for nothing else
         self.by_kernel = by_kernel  # whether a kernel computes the gradient
-        self.picks: int | None = None  # the number of the output that a node of `_output` stands for
+        self.output_index = output_index  # the number of the output that a node of `_output` stands for
         inputs = op.signature.inputs
         if by_kernel:
             self.names = [*inputs, "kernel", "out", "attrs"]  # a kernel keeps `out`, or what nobody else can write to
-            self.rules: list[Any] = [(-1, self._run_kernel, tuple)]
+            self.rules: list[Any] = [(-1, partial(op.kernels.pull, op, needs), tuple)]
             return
         if op.joint is not None:
             rules = [(-1, op.joint)]
@@ -220,10 +176,10 @@ class Plan:
         self.names = list(dict.fromkeys(name for names in asked.values() for name in names))
         self.getters = [_getter(op, needs, name) for name in self.names]
         positions = [inputs.index(n) if n in inputs else len(inputs) for n in self.names if n in inputs or n == "out"]
-        plain = not op.signature.variadic and len(positions) == len(self.names)
-        if plain:
+        if not op.signature.variadic and len(positions) == len(self.names):
             self.keep = _pick(positions)
-        self.rules = [(i, rule, _pick([self.names.index(n) for n in asked[i]])) for i, rule in rules]
+        picks = [_pick([self.names.index(n) for n in asked[i]]) for i, _ in rules]
+        self.rules = [(i, rule if op.own else _users(rule), pick) for (i, rule), pick in zip(rules, picks)]
 
     def save(self, arrays: Arrays, out: Any, attrs: Attrs, kernel: Any = None, kept: Any = None) -> tuple[Any, ...]:
         """What the rules will ask for."""
@@ -259,6 +215,7 @@ class Plan:
         for i, (part, shape, dtype) in enumerate(zip(parts, node.shape, node.dtype)):
             if part is None and dtype.kind == "f":
                 zeros = backend.full(shape, 0, dtype, backend.device_of(array))
+                notify("created", zeros)
                 parts[i] = wrap(zeros) if is_tensor else zeros
         return tuple(parts)
 
@@ -268,27 +225,15 @@ class Plan:
             return f"{self.op.kernels.title(self.op.name, node.saved[-3])}: backward"
         return f"the gradient rule of {self.op.name}"
 
-    def _run_kernel(self, g: Any, *saved: Any) -> Sequence[Any]:
-        """By the kernel that ran forward; on Tensors, which are to be differentiated again, by the definition."""
-        *inputs, kernel, kept, attrs = saved
-        if isinstance(g, Tensor):
-            return self._by_definition(g, inputs, attrs)
-        if kernel.backward is None:
-            raise GradientError(
-                f"{self.op.kernels.title(self.op.name, kernel)}: there is no backward",
-                "a backward, since a function made of ops has no rules of its own",
-                fix="give Kernel(forward, backward, accepts)",
-            )
-        return kernel.backward(g, kept, self.needs, *inputs, **attrs)
 
-    def _by_definition(self, g: Tensor, inputs: Sequence[Any], attrs: Attrs) -> list[Any]:
-        """Each input gets a node of its own, so that one that is given twice has two gradients."""
-        with enable_grad():
-            apart = [_output(x) if need else x for x, need in zip(inputs, self.needs)]
-            out = self.op.define(apart, attrs)
-        wanted = [x.node if need else None for x, need in zip(apart, self.needs)]
-        results = sweep([(out.node, g)], {node for node in wanted if node is not None}, create_graph=True, quiet=True)
-        return [None if node is None else results.get(node) for node in wanted]
+def _users(rule: Callable[..., Any]) -> Callable[..., Any]:
+    """A rule of a user's op: a gradient that is one of the saved values becomes a copy, since `.grad` may be written to."""
+
+    def run(g: Any, *saved: Any) -> Any:
+        kept = {id(value) for value in tree.leaves(saved) if hasattr(value, "dtype")}
+        return tree.map(lambda made: copied(made) if id(made) in kept else made, rule(g, *saved))
+
+    return run
 
 
 def _pick(positions: list[int]) -> Callable[[Any], tuple[Any, ...]]:

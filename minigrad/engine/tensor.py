@@ -5,22 +5,16 @@ Arithmetic and the methods that are ops (`x.sum()`, `x @ w`, `x[0]` …) are att
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import numpy as np
 
 from ..errors import DeviceError, DtypeError, GradientError, ShapeError, describe
-from .backend import (
-    Array,
-    backend_of,
-    device_of,
-    duplicate,
-    is_array,
-    on_device_of,
-)
+from .backend import Array, backend_of, device_of, duplicate, is_array
 from .graph import Node, leaf, store, sweep
 from .methods import Methods
-from .modes import local
+from .modes import local, notify
 from .writes import writes
 
 _new = object.__new__
@@ -29,8 +23,7 @@ _new = object.__new__
 def wrap(data: Array, node: Node | None = None) -> Tensor:
     """A Tensor around an array, without a copy and without a check: how the engine makes its results."""
     t = _new(Tensor)
-    t.data = data
-    t.node = node
+    t.data, t.node = data, node
     return t
 
 
@@ -123,6 +116,8 @@ class Tensor(Methods):
         if value is None:
             if self.node is not None:
                 self.node.grad = None
+                if local.mode.tracers:
+                    notify("cleared", self.node)
             return
         if self.node is None:
             raise GradientError(
@@ -150,11 +145,11 @@ class Tensor(Methods):
         >>> x.grad
         tensor(6.)
         """
-        store(sweep([(node_of(self), seed_of(self, gradient))], retain_graph=retain_graph))
+        store(differentiate([(node_of(self, "backward"), seed_of(self, gradient))], retain_graph=retain_graph))
 
     def retain_grad(self) -> Tensor:
         """Keep this tensor's gradient in `.grad` although it is not a leaf; returns the tensor itself."""
-        node_of(self).retain = True
+        node_of(self, "retain_grad").retain = weakref.ref(self)
         return self
 
     def detach(self) -> Tensor:
@@ -162,25 +157,38 @@ class Tensor(Methods):
         return wrap(duplicate(self.data) if writes.is_stale(self.data, None) else self.data)
 
 
-def node_of(t: Tensor) -> Node:
-    if t.node is None:
-        why = "it was computed inside no_grad()" if not local.mode.record else "no input of it has requires_grad=True"
+def node_of(t: Tensor, where: str) -> Node:
+    """The node that tells how the values of a tensor were made; refused where there is none, or it does not tell."""
+    if writes.since and writes.is_stale(t.data, t.node):
         raise GradientError(
-            "this tensor has no graph to differentiate",
-            got=f"{t.shape} {t.dtype}; perhaps {why}",
+            f"{where}: this tensor shares memory with a tensor that was written to in place, and its own graph does not know of that write",
+            got=f"{t.shape} {t.dtype}",
+            fix="take the view again after the write, or clone() it before",
+        )
+    if t.node is None:
+        raise GradientError(
+            f"{where}: this tensor has no graph to differentiate",
+            got=f"{t.shape} {t.dtype}; perhaps "
+            + ("no input of it has requires_grad=True" if local.mode.record else "it was computed inside no_grad()"),
             fix="create inputs with requires_grad=True",
         )
     return t.node
 
 
+def differentiate(seeds: Any, targets: set[Node] | None = None, retain_graph: bool = False) -> dict[Node, Array]:
+    """`sweep` without a graph of the result: by rules that run on arrays, or on Tensors if a tracer is to see their ops."""
+    if not local.mode.tracers or not any(tracer.symbolic for tracer in local.mode.tracers):
+        return sweep(seeds, targets, retain_graph=retain_graph)
+    results = sweep([(node, wrap(g)) for node, g in seeds], targets, create_graph=True)
+    for node, g in results.items() if targets is None else ():
+        if node.grad is not None:  # added here, where it is seen
+            results[node], node.grad = wrap(node.grad) + g, None
+        notify("stored", node, results[node].data)
+    return {node: g.data for node, g in results.items()}
+
+
 def seed_of(output: Tensor, gradient: Any) -> Array:
     """The gradient a sweep starts with: 1 for a scalar, otherwise what the user gave, checked and copied."""
-    if writes.since and writes.is_stale(output.data, output.node):
-        raise GradientError(
-            "backward: this tensor shares memory with one that was written to in place, and its own graph does not know of that write",
-            got=f"{output.shape} {output.dtype}",
-            fix="take the view again after the write, or clone() it before",
-        )
     if gradient is None:
         if output.size != 1:
             raise GradientError(
@@ -189,9 +197,11 @@ def seed_of(output: Tensor, gradient: Any) -> Array:
                 f"shape {output.shape}",
                 "reduce it first, as in y.sum().backward(), or pass a gradient of that shape",
             )
-        if not output.shape and output.data.__class__ is np.ndarray:
+        if not output.shape and output.data.__class__ is np.ndarray and not local.mode.tracers:
             return np.asarray(1, output.dtype)
-        return backend_of(output.data).full(output.shape, 1, output.dtype, output.device)
+        seed = backend_of(output.data).full(output.shape, 1, output.dtype, output.device)
+        notify("created", seed)
+        return seed
     seed = gradient
     if not isinstance(seed, Tensor):
         seed = Tensor(gradient, output.dtype, None if is_array(gradient) else output.device)
@@ -206,5 +216,4 @@ def seed_of(output: Tensor, gradient: Any) -> Array:
         raise DeviceError(
             "backward: the gradient is not where the output is", output.device, seed.device, "move it with g.to(device)"
         )
-    with on_device_of(seed.data):
-        return seed.data.astype(output.dtype, copy=True)
+    return duplicate(seed.data if seed.dtype == output.dtype else seed.detach().astype(output.dtype).data)

@@ -39,28 +39,28 @@ class Writes:
         """Date a write to the memory of `array`; `node` is how the graph knows of it, if it does."""
         owner = array if array.base is None else owner_of(array)
         key = id(owner)
-        write = self._by_owner.get(key)
-        if write is None:
-            write = self._by_owner[key] = _Write(weakref.ref(owner, lambda _: self._forget(key)))
-        self.latest = write.time = tick()
-        if node is not None:
-            write.before, write.recorded = write.recorded, node.time
-            with (
-                self._changing
-            ):  # after the entry is right: a node that another thread finds fresh is not looked at again
+        with self._changing:  # so that no date goes back
+            write = self._by_owner.get(key)
+            if write is None:
+                write = self._by_owner[key] = _Write(weakref.ref(owner, lambda _: self._forget(key)))
+            write.time = self.latest = tick()
+            if node is not None:
+                write.before, write.recorded = write.recorded, node.time
                 self._recorded.add(key)
-                self.since = write.time
+                # After the entry is right: a node that another thread finds fresh is not looked at again.
+                self.since = tick()
 
     def mark_all(self, arrays: Iterable[Array]) -> None:
         """Date one write to the memory of several arrays, which the graph does not know of."""
-        now = tick()
-        for array in arrays:
-            write = self._by_owner.get(id(array))
-            if write is not None:  # it owns its memory, and was written before
-                write.time = now
-            else:
-                self.mark(array)
-        self.latest = max(self.latest, now)
+        with self._changing:
+            now = tick()
+            for array in arrays:
+                write = self._by_owner.get(id(array))
+                if write is not None:  # it owns its memory, and was written before
+                    write.time = now
+                else:
+                    self.mark(array)
+            self.latest = max(self.latest, now)
 
     def _forget(self, key: int) -> None:
         self._by_owner.pop(key, None)
@@ -70,15 +70,15 @@ class Writes:
                 self.since = 0
 
     def time(self, array: Array) -> int:
-        write = self._of(array)
+        write = self.entry_of(array)
         return write.time if write else 0
 
-    def _of(self, array: Array) -> _Write | None:
+    def entry_of(self, array: Array) -> _Write | None:
         return self._by_owner.get(id(array) if array.base is None else id(owner_of(array)))
 
     def wrote_last(self, array: Array, node: Node | None, known: Node | None) -> bool:
         """Whether the op behind `node` made the last recorded write into this memory, and the only one that `known` does not know of."""
-        write = self._of(array)
+        write = self.entry_of(array)
         if write is None or node is None or write.recorded != node.time:
             return False
         return write.before <= (known.time if known is not None else 0)
@@ -88,7 +88,7 @@ class Writes:
         since = self.since
         if not since or node is not None and node.fresh >= since or not hasattr(array, "base"):
             return False  # a number is never stale
-        write = self._of(array)
+        write = self.entry_of(array)
         is_stale = write is not None and write.recorded > (0 if node is None else node.time)
         if node is not None and not is_stale:
             node.fresh = since

@@ -99,7 +99,7 @@ def embedding(weight, index, *, padding_idx):
     return where(index[..., None] == padding_idx, picked.detach() if hasattr(picked, "detach") else picked, picked)
 
 
-@op
+@op(lowering="(1 / (1 - p) if p < 1 else 0) if kept(element, p, key, start) else 0")
 def _dropout_factors(xp, a, *, p, key, start):
     """0 with probability `p`, else `1 / (1 - p)`, for each element of `a`: a hash of the key and the element's number."""
     numbers = xp.arange(a.size, dtype="uint32").reshape(a.shape) + xp.uint32(start & 0xFFFFFFFF)
@@ -118,7 +118,7 @@ def _attention_cost(inputs, out, attrs):
     return math.prod(query.shape[:-1]) * key.shape[-2] * (2 * query.shape[-1] + 2 * value.shape[-1] + 5)
 
 
-@fused(cost=_attention_cost)
+@fused(cost=_attention_cost, lowering="whole")
 def attention(query, key, value, mask, *, causal, scale, dropout_p, dropout_key, start):
     """`softmax(scale · query @ keyᵀ) @ value` where `mask` is True: (…, L, E), (…, S, E), (…, S, V), (…, L, S) or None -> (…, L, V).
 
@@ -144,7 +144,7 @@ def _packed_attention_cost(inputs, out, attrs):
     return batch * length * length * (4 * (width // 3) + 5 * attrs["heads"])
 
 
-@fused(cost=_packed_attention_cost)
+@fused(cost=_packed_attention_cost, lowering="whole")
 def packed_attention(packed, mask, *, heads, causal, scale, dropout_p, dropout_key, start):
     """Self-attention of queries, keys and values that lie side by side: (B, L, 3·C), mask (B, h, L, L) or None -> (B, L, C)."""
     batch, length, width = packed.shape

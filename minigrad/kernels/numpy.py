@@ -36,7 +36,7 @@ def rows_of(x: np.ndarray) -> np.ndarray:
 
 
 def blocks(count: int, width: int = 1) -> Iterator[slice]:
-    """`count` rows of `width` elements, a cacheful at a time."""
+    """`count` rows of `width` elements, a block that fits the cache at a time."""
     step = max(BLOCK // max(width, 1), 1)
     return (slice(i, min(i + step, count)) for i in range(0, count, step))
 

@@ -18,8 +18,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ..engine.backend import Array
-from ..engine.op import Function
-from ..errors import ArgumentError, describe
+from ..engine.graph import sweep
+from ..engine.modes import enable_grad
+from ..engine.op import Function, _output
+from ..engine.tensor import Tensor
+from ..errors import ArgumentError, GradientError, describe
 from ..ops.composite import Composite
 from .selection import candidates
 
@@ -37,7 +40,8 @@ class Kernel(NamedTuple):
 class Kernels(dict[str, Kernel]):
     """The kernels of one op, by the names of their implementations."""
 
-    least_ndim = 0  # of a first input that any of them takes
+    min_ndim = 0  # of a first input that any of them takes
+    foreign = False  # whether one of them is not minigrad's own, and may return an input itself
 
     def choose(self, arrays: Sequence[Any], attrs: dict[str, Any], size: int = 0) -> Kernel | None:
         """The first kernel, in the order of preference, that takes these arrays; None: the definition computes.
@@ -59,11 +63,9 @@ class Kernels(dict[str, Kernel]):
                 return kernel
         return None
 
-    def title(self, op: str, kernel: Kernel) -> str:
-        """What an error calls one of these kernels."""
-        return (
-            f"the {next((name for name, known in self.items() if known is kernel), 'old')} kernel of {op.lstrip('_')}"
-        )
+    def __setitem__(self, name: str, kernel: Kernel) -> None:
+        super().__setitem__(name, kernel)
+        self.foreign |= not (getattr(kernel.forward, "__module__", None) or "").startswith("minigrad.")
 
     def wrong_forward(self, op: str, kernel: Kernel, result: Any) -> ArgumentError:
         """The error for a forward that did not return two things."""
@@ -73,6 +75,37 @@ class Kernels(dict[str, Kernel]):
             describe(result),
             "return out, None",
         )
+
+    def pull(self, op: Function, needs: Sequence[bool], g: Any, *saved: Any) -> Sequence[Any]:
+        """The gradient of each input, by the kernel that ran forward; on Tensors, which are to be differentiated again, by the definition."""
+        *inputs, kernel, kept, attrs = saved
+        if isinstance(g, Tensor):
+            return _by_definition(op, needs, g, inputs, attrs)
+        if kernel.backward is None:
+            raise GradientError(
+                f"{self.title(op.name, kernel)}: there is no backward",
+                "a backward, since a function made of ops has no rules of its own",
+                fix="give Kernel(forward, backward, accepts)",
+            )
+        return kernel.backward(g, kept, needs, *inputs, **attrs)
+
+    def title(self, op: str, kernel: Kernel) -> str:
+        """What an error calls one of these kernels."""
+        return (
+            f"the {next((name for name, known in self.items() if known is kernel), 'old')} kernel of {op.lstrip('_')}"
+        )
+
+
+def _by_definition(
+    op: Any, needs: Sequence[bool], g: Tensor, inputs: Sequence[Any], attrs: dict[str, Any]
+) -> list[Any]:
+    """Each input gets a node of its own, so that one that is given twice has two gradients."""
+    with enable_grad():
+        apart = [_output(x) if need else x for x, need in zip(inputs, needs)]
+        out = op.define(apart, attrs)
+    wanted = [x.node if need else None for x, need in zip(apart, needs)]
+    results = sweep([(out.node, g)], {node for node in wanted if node is not None}, create_graph=True, quiet=True)
+    return [None if node is None else results.get(node) for node in wanted]
 
 
 def fuse(function: Function) -> Function:

@@ -17,7 +17,7 @@ from importlib import import_module
 
 import numpy as np
 
-from ..errors import ArgumentError, MissingExtraError
+from ..errors import ArgumentError, MissingExtraError, install_hint
 
 NAMES = ("numpy", "numba", "definitions")
 WORTHWHILE = 4096  # elements: below, loading numba would not pay, and NumPy is as quick
@@ -68,7 +68,7 @@ def _load_numba(required: bool) -> bool:
         raise MissingExtraError(
             f"numba's kernels were asked for, but numba {'is not installed' if is_missing else 'does not work here'}",
             got=None if is_missing else f"{type(problem).__name__}: {problem}",
-            fix=f"pip install {'' if is_missing else '--upgrade '}'minigrad[fast]', or MINIGRAD_KERNELS=numpy",
+            fix=f"{install_hint('fast', *[] if is_missing else ['--upgrade'])}, or MINIGRAD_KERNELS=numpy",
         )
     if not is_missing:
         warnings.warn(f"numba does not work here, NumPy's kernels are used: {problem}", RuntimeWarning, stacklevel=2)

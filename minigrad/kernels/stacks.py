@@ -40,7 +40,7 @@ def accepts(a: Any, b: Any) -> bool:
 class StackKernels(Kernels):
     """The kernels of `matmul`. What no kernel takes is not looked at twice."""
 
-    least_ndim = 3
+    min_ndim = 3
 
     def choose(self, arrays: Sequence[Any], attrs: dict[str, Any], size: int = 0) -> Kernel | None:
         return super().choose(arrays, attrs, size) if accepts(*arrays) else None

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
-from ..errors import ArgumentError, MissingExtraError
+from ..errors import ArgumentError, MissingExtraError, install_hint
 from .references import References, checked
 
 __all__ = ["BleuScore", "Score", "corpus_bleu", "corpus_chrf", "sentence_bleu"]
@@ -140,6 +140,6 @@ def _sacrebleu() -> Any:
         import sacrebleu
     except ImportError as error:
         raise MissingExtraError(
-            "BLEU and chrF need sacrebleu, which is not installed", fix="pip install 'minigrad[metrics]'"
+            "BLEU and chrF need sacrebleu, which is not installed", fix=install_hint("metrics")
         ) from error
     return sacrebleu

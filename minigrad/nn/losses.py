@@ -241,7 +241,7 @@ def cross_entropy(
         raise ArgumentError(f"{name}: label_smoothing is a share", "0 to 1", label_smoothing)
     soft = _are_probabilities(input, target)
     if not soft and weight is None:
-        return _plain_cross_entropy(input, target, axis, ignore_index, reduction, label_smoothing)
+        return _fused_cross_entropy(input, target, axis, ignore_index, reduction, label_smoothing)
     scores = log_softmax(input, axis=axis)
     if not soft:
         return _label_losses(name, scores, target, weight, ignore_index, reduction, label_smoothing)
@@ -250,7 +250,7 @@ def cross_entropy(
     return _reduce(-sum_(terms, axis=axis), reduction)
 
 
-def _plain_cross_entropy(
+def _fused_cross_entropy(
     input: Any, target: Any, axis: int, ignore_index: int, reduction: str, smoothing: float
 ) -> Any:
     """Of labels, without class weights: straight from the logits, brought into the form (N, classes)."""

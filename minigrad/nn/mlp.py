@@ -1,4 +1,4 @@
-"""The feed-forward network of a transformer block, plain or gated."""
+"""The feed-forward network of a transformer block, gated or not."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _gelu_tanh(x: Any) -> Tensor:
     return F.gelu(x, approximate="tanh")
 
 
-PLAIN: dict[str, Callable[[Any], Tensor]] = {
+UNGATED: dict[str, Callable[[Any], Tensor]] = {
     "relu": F.relu,
     "gelu": F.gelu,
     "gelu_tanh": _gelu_tanh,  # GPT-2's
@@ -55,7 +55,7 @@ class MLP(Module):
         dtype: Any = None,
         device: str | None = None,
     ):
-        known = {**PLAIN, **GATED}
+        known = {**UNGATED, **GATED}
         if activation not in known:
             raise ArgumentError(
                 f"MLP: unknown activation {activation!r}", ", ".join(known), fix=nearest(activation, known)
@@ -78,7 +78,7 @@ class MLP(Module):
         if self.is_gated:
             gate, inner = split(inner, 2, axis=-1)  # each (…, hidden)
             return GATED[self.activation](gate) * inner
-        return PLAIN[self.activation](inner)
+        return UNGATED[self.activation](inner)
 
     def extra_repr(self) -> str:
         return self.activation

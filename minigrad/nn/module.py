@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from ..changes import changes
 from ..engine.backend import on_device_of
 from ..engine.graph import leaf
 from ..engine.modes import local
@@ -116,6 +117,7 @@ class Module:
         else:
             _refuse_hidden(where, value)
         object.__setattr__(self, name, value)
+        changes.note()
 
     def _rename(self, name: str) -> None:
         vars(self)["_name"] = name
@@ -214,6 +216,7 @@ class Module:
         """Put this module and all inside it into training (dropout on, batch statistics learned) or out of it."""
         for module in self.modules():
             vars(module)["training"] = mode
+        changes.note()
         return self
 
     def eval(self) -> Module:
@@ -274,6 +277,22 @@ class Module:
             writes.mark(tensor.data)
         return passed_over
 
+    def compiled_state(self) -> tuple[list[Tensor], Any]:
+        """Its tensors, and what a compiled function that calls it depends on: its parts, their modes and settings."""
+        tensors: list[Tensor] = [*self.parameters(), *self.buffers()]
+        settings = [
+            (path, type(module), tuple([(k, v) for k, v in vars(module).items() if isinstance(v, _SETTINGS)]))
+            for path, module in self.named_modules()
+        ]
+        hooks = [(*m._pre_hooks.values(), *m._hooks.values()) for m in self.modules() if m.has_hooks()]
+        kinds = tuple([(id(t), id(t.data), t.shape, t.dtype, id(t.node)) for t in tensors])
+        return tensors, (tuple(settings), kinds, tuple(hooks))
+
+    def compiled_functions(self) -> list[Callable[..., Any]]:
+        """The forward methods of its parts that are not minigrad's own, and may refer to anything."""
+        found = [type(module).forward for module in self.modules()]
+        return [f for f in dict.fromkeys(found) if not f.__module__.startswith("minigrad.")]
+
     def summary(self, *inputs: Any) -> str:
         """A table of all modules with their parameter counts and, given example inputs, the shapes of their outputs."""
         return summary(self, *inputs)
@@ -295,6 +314,7 @@ class Module:
 
 
 _MOVES = {"half": "float16", "float": "float32", "double": "float64", "cuda": "cuda", "cpu": "cpu"}
+_SETTINGS = (bool, int, float, str, type(None))
 _INTERNAL = frozenset(("_buffers", "_pre_hooks", "_hooks"))
 _LOOKED_AT = 64  # so many items of a list are looked at: it may hold a whole vocabulary
 
@@ -316,6 +336,9 @@ def _refuse_hidden(where: str, value: Any) -> None:
 def _locate(error: MinigradError, scope: str) -> None:
     """Put the module's path in front of an error, unless the op, or a module inside, has done so."""
     text = str(error)
+    function, colon, rest = text.partition(": ")
+    if colon and function.replace("_", "") == scope.rpartition(".")[2].lower():
+        text = rest  # of `Linear: linear: …` the first name is enough
     if not text.startswith((f"{scope}:", f"{scope}.", f"{scope} ")):
         error.args = (f"{scope}: {text}",)
 

@@ -1,4 +1,4 @@
-"""Position encodings: sinusoidal and learned ones are added to the embeddings, rotary ones (RoPE) turn queries and keys."""
+"""Position encodings: sinusoidal and learned ones are added to the embeddings, rotary ones (RoPE) rotate queries and keys."""
 
 from __future__ import annotations
 
@@ -121,28 +121,28 @@ class LearnedPositions(Module):
 
 
 class RotaryPositions(_Angles):
-    """Rotary position embeddings: turns each pair of columns (2i, 2i + 1) of queries and keys by the angle `position / base^(2i / dim)`.
+    """Rotary position embeddings: rotates each pair of columns (2i, 2i + 1) of queries and keys by the angle `position / base^(2i / dim)`.
 
-    The product of a turned query and a turned key depends only on how far apart they stand. Shapes: (…, T, dim) -> the same.
+    The product of a rotated query and a rotated key depends only on how far apart they stand. Shapes: (…, T, dim) -> the same.
     """
 
     def __init__(self, dim: int, base: float = 10000.0):
         super().__init__(dim, base)
         if dim % 2:
-            raise ArgumentError("RotaryPositions: columns are turned in pairs", "an even dim", dim)
+            raise ArgumentError("RotaryPositions: columns are rotated in pairs", "an even dim", dim)
 
     def _columns(self, angles: np.ndarray) -> np.ndarray:
         return np.concatenate([np.cos(angles), np.sin(angles)], axis=-1)  # (T, pairs) -> (T, 2 pairs)
 
     def forward(self, query: Any, key: Any, start: int = 0) -> tuple[Tensor, Tensor]:
-        """Query and key, whose first tokens stand at position `start`, both turned."""
-        return self._turned(query, start), self._turned(key, start)
+        """Query and key, whose first tokens stand at position `start`, both rotated."""
+        return self._rotated(query, start), self._rotated(key, start)
 
-    def _turned(self, input: Any, start: int) -> Tensor:
+    def _rotated(self, input: Any, start: int) -> Tensor:
         x = _sequence(self, input, self.dim)
         rows, half = self._rows(start, x.shape[-2], x), self.dim // 2
         cos, sin = rows[:, :half], rows[:, half:]  # each (T, dim / 2)
         pairs = x.reshape(*x.shape[:-1], half, 2)  # (…, T, dim) -> (…, T, dim / 2, 2)
         a, b = pairs[..., 0], pairs[..., 1]
-        turned: Tensor = FUNCTIONS["stack"]([a * cos - b * sin, a * sin + b * cos], axis=-1)
-        return turned.reshape(*x.shape)
+        rotated: Tensor = FUNCTIONS["stack"]([a * cos - b * sin, a * sin + b * cos], axis=-1)
+        return rotated.reshape(*x.shape)

@@ -10,7 +10,7 @@ from .composite import composite
 from .elementwise import elementwise, erf, exp, floating, sigmoid, tanh
 
 
-@elementwise
+@elementwise(lowering="maximum(a, 0)")
 def relu(xp, a):
     """`max(a, 0)`; the gradient at 0 is 0."""
     return xp.maximum(a, 0)
@@ -19,7 +19,7 @@ def relu(xp, a):
 relu.vjp(a=lambda g, out: where(out <= 0, 0, g))
 
 
-@elementwise(method=False)
+@elementwise(method=False, lowering="a if a > 0 else negative_slope * a")
 def leaky_relu(xp, a, *, negative_slope=0.01):
     """`a` if positive, else `negative_slope * a`."""
     return xp.where(a > 0, a, negative_slope * a)
@@ -28,7 +28,7 @@ def leaky_relu(xp, a, *, negative_slope=0.01):
 leaky_relu.vjp(a=lambda g, a, negative_slope: where(a > 0, g, negative_slope * g))
 
 
-@elementwise(method=False)
+@elementwise(method=False, lowering="a if a > 0 else alpha * expm1(minimum(a, 0))")
 def elu(xp, a, *, alpha=1.0):
     """`a` if positive, else `alpha * (exp(a) - 1)`."""
     return xp.where(a > 0, a, alpha * xp.expm1(xp.minimum(a, 0)))
@@ -53,7 +53,7 @@ def gelu(a, *, approximate="none"):
     raise ArgumentError("gelu: unknown approximation", "'none' or 'tanh'", repr(approximate))
 
 
-@elementwise(method=False, cost=5)
+@elementwise(method=False, cost=5, lowering="a * sigmoid(a)")
 def silu(xp, a):
     """`a * sigmoid(a)`, also called swish."""
     a = floating(a)
@@ -68,7 +68,7 @@ def _silu_rule(g, a):
 silu.vjp(a=_silu_rule)
 
 
-@elementwise(method=False)
+@elementwise(method=False, lowering="maximum(a, 0) + log1p(exp(-abs(a)))")
 def softplus(xp, a):
     """`log(1 + exp(a))` without overflow."""
     a = floating(a)
@@ -84,7 +84,7 @@ def mish(a):
     return a * tanh(softplus(a))
 
 
-@elementwise(method=False)
+@elementwise(method=False, lowering="minimum(maximum(a, min_val), max_val)")
 def hardtanh(xp, a, *, min_val=-1.0, max_val=1.0):
     """`a` held between `min_val` and `max_val`; the gradient on the borders is 0."""
     return xp.clip(a, min_val, max_val)

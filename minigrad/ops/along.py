@@ -26,7 +26,7 @@ def _raw(indices: Any) -> Any:
     return clean_index(indices) if not isinstance(indices, int) else np.asarray(indices)
 
 
-@op(cost=0)
+@op(cost=0, lowering="a[indices]")
 def _take_along(xp, a, *, indices, axis):
     """The elements that `indices` name along one axis."""
     return a[_along(xp, a.shape, xp.asarray(indices), axis)]
@@ -35,13 +35,13 @@ def _take_along(xp, a, *, indices, axis):
 _take_along.vjp(a=lambda g, a_shape, indices, axis: _add_along(_zeros(g, shape=a_shape), g, indices=indices, axis=axis))
 
 
-@op
+@op(lowering="0")
 def _zeros(xp, a, *, shape):
     """Zeros like `a`, in another shape."""
     return xp.zeros(shape, a.dtype)
 
 
-@op
+@op(lowering="a + values if position == indices else a")
 def _add_along(xp, a, values, *, indices, axis):
     """A copy of `a` with `values` added where `indices` name along one axis."""
     out = a.copy()
@@ -55,12 +55,12 @@ _add_along.vjp(a=lambda g: g, values=lambda g, indices, axis: _take_along(g, ind
 
 
 @op
-def _lasting_along(xp, a, *, indices, axis):
+def _not_overwritten_along(xp, a, *, indices, axis):
     """Which of the elements written along one axis are not overwritten by a later one."""
     return last_wins(xp, a.shape, _along(xp, a.shape, xp.asarray(indices), axis))
 
 
-@op(cost=0)
+@op(cost=0, lowering="values if position == indices else a")
 def _put_along(xp, a, values, *, indices, axis):
     """A copy of `a` with `values` where `indices` name along one axis."""
     out = a.copy()
@@ -71,7 +71,7 @@ def _put_along(xp, a, values, *, indices, axis):
 _put_along.vjp(
     a=lambda g, indices, axis: _put_along(g, 0, indices=indices, axis=axis),
     values=lambda g, indices, axis: where(
-        _lasting_along(g, indices=indices, axis=axis), _take_along(g, indices=indices, axis=axis), 0
+        _not_overwritten_along(g, indices=indices, axis=axis), _take_along(g, indices=indices, axis=axis), 0
     ),
 )
 
@@ -159,3 +159,10 @@ def one_hot(indices, *, num_classes=-1, dtype=None):
 def _one_hot(xp, a, *, count, dtype):
     """A 1 at each index on a new last axis."""
     return (a[..., None] == xp.arange(count)).astype(dtype)
+
+
+def _one_hot_parts(ops, a, count, dtype):
+    return ops.astype(ops.equal(ops.reshape(a, shape=(*a.shape, 1)), ops.constant(np.arange(count))), dtype=dtype)
+
+
+_one_hot.lowering = _one_hot_parts

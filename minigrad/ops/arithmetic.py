@@ -18,7 +18,7 @@ def _not_for_booleans(*operands: Any, instead: str) -> tuple[str, str] | None:
     return None
 
 
-@elementwise(symbol="+")
+@elementwise(symbol="+", lowering="a + b")
 def add(xp, a, b):
     """`a + b`, as NumPy's."""
     return a + b
@@ -27,7 +27,7 @@ def add(xp, a, b):
 add.vjp(a=lambda g: g, b=lambda g: g)
 
 
-@elementwise(symbol="−")
+@elementwise(symbol="−", lowering="a - b")
 def subtract(xp, a, b):
     """`a - b`, as NumPy's."""
     return a - b
@@ -37,7 +37,7 @@ subtract.explain = lambda a, b: _not_for_booleans(a, b, instead="use ^ or logica
 subtract.vjp(a=lambda g: g, b=lambda g: -g)
 
 
-@elementwise(symbol="×")
+@elementwise(symbol="×", lowering="a * b")
 def multiply(xp, a, b):
     """`a * b`, as NumPy's."""
     return a * b
@@ -46,7 +46,7 @@ def multiply(xp, a, b):
 multiply.vjp(a=lambda g, b: g * b, b=lambda g, a: g * a)
 
 
-@elementwise(symbol="/")
+@elementwise(symbol="/", lowering="a / b")
 def divide(xp, a, b):
     """`a / b`, as NumPy's true division."""
     return a / b
@@ -70,7 +70,7 @@ def remainder(xp, a, b):
 remainder.vjp(a=lambda g: g, b=lambda g, a, b: -g * floor_divide(a, b))
 
 
-@elementwise(symbol="**")
+@elementwise(symbol="**", lowering="power(a, b)")
 def power(xp, a, b):
     """`a ** b`, as NumPy's."""
     return a**b
@@ -104,7 +104,7 @@ power.explain = _explain_power
 power.vjp(a=_power_wrt_base, b=_power_wrt_exponent)
 
 
-@elementwise
+@elementwise(lowering="-a")
 def negative(xp, a):
     """`-a`, as NumPy's."""
     return -a
@@ -114,7 +114,7 @@ negative.explain = lambda a: _not_for_booleans(a, instead="use ~ or logical_not"
 negative.vjp(a=lambda g: -g)
 
 
-@elementwise
+@elementwise(lowering="a")
 def positive(xp, a):
     """`+a`, as NumPy's."""
     return +a
@@ -123,7 +123,7 @@ def positive(xp, a):
 positive.vjp(a=lambda g: g)
 
 
-@elementwise
+@elementwise(lowering="abs(a)")
 def abs_(xp, a):
     """`|a|`, as NumPy's; the gradient at 0 is 0."""
     return xp.abs(a)
@@ -132,25 +132,25 @@ def abs_(xp, a):
 abs_.vjp(a=lambda g, a: g * sign(a))
 
 
-@elementwise
+@elementwise(lowering="sign(a)")
 def sign(xp, a):
     """-1, 0 or 1, as NumPy's; the gradient is 0 everywhere."""
     return xp.sign(a)
 
 
-@elementwise
+@elementwise(lowering="floor(a)")
 def floor(xp, a):
     """The next whole number below, as NumPy's; the gradient is 0."""
     return xp.floor(a)
 
 
-@elementwise
+@elementwise(lowering="ceil(a)")
 def ceil(xp, a):
     """The next whole number above, as NumPy's; the gradient is 0."""
     return xp.ceil(a)
 
 
-@elementwise
+@elementwise(lowering="trunc(a)")
 def trunc(xp, a):
     """The next whole number towards 0, as NumPy's; the gradient is 0."""
     return xp.trunc(a)
@@ -166,7 +166,7 @@ for _step in (sign, floor, ceil, trunc, round_):
     _step.vjp(a=lambda g: where(False, g, 0))  # g * 0 would turn an infinite gradient into NaN
 
 
-@elementwise
+@elementwise(lowering="a + log(2) if a == b else maximum(a, b) + log1p(exp(-abs(a - b)))")
 def logaddexp(xp, a, b):
     """`log(exp(a) + exp(b))` without overflow, as NumPy's."""
     return xp.logaddexp(a, b)
@@ -175,7 +175,7 @@ def logaddexp(xp, a, b):
 logaddexp.vjp(a=lambda g, a, b: g * sigmoid(a - b), b=lambda g, a, b: g * sigmoid(b - a))
 
 
-@elementwise
+@elementwise(lowering="maximum(a, b)")
 def maximum(xp, a, b):
     """The larger of the two, as NumPy's; where they are equal, each gets half the gradient."""
     return xp.maximum(a, b)
@@ -187,7 +187,7 @@ maximum.vjp(
 )
 
 
-@elementwise
+@elementwise(lowering="minimum(a, b)")
 def minimum(xp, a, b):
     """The smaller of the two, as NumPy's; where they are equal, each gets half the gradient."""
     return xp.minimum(a, b)
@@ -213,6 +213,12 @@ def _clip_wrt_a(g, a, min, max):
     return g if max is None else where(a <= max, g, 0)
 
 
+def _clip_parts(ops, a, min, max):
+    above = a if min is None else ops.maximum(a, min)
+    return above if max is None else ops.minimum(above, max)
+
+
+clip.lowering = _clip_parts
 clip.vjp(
     a=_clip_wrt_a,
     min=lambda g, a, min, max: where(a < min if max is None else (a < min) & (min < max), g, 0),
@@ -220,7 +226,7 @@ clip.vjp(
 )
 
 
-@elementwise(method=False, cost=0)
+@elementwise(method=False, cost=0, lowering="a if condition else b")
 def where(xp, condition, a, b):
     """`a` where the condition holds, else `b`, as NumPy's."""
     return xp.where(xp.asarray(condition), a, b)
@@ -229,7 +235,7 @@ def where(xp, condition, a, b):
 where.vjp(a=lambda g, condition: where(condition, g, 0), b=lambda g, condition: where(condition, 0, g))
 
 
-def _test(name: str, doc: str, symbol: str | None = None) -> Op:
+def _test(name: str, lowering: str, doc: str, symbol: str | None = None) -> Op:
     """An op that answers yes or no, and so has no gradient: NumPy's function of that name."""
 
     def two(xp: Any, a: Any, b: Any) -> Any:
@@ -241,28 +247,28 @@ def _test(name: str, doc: str, symbol: str | None = None) -> Op:
     function = one if name.startswith("is") or name == "logical_not" else two
     function.__name__, function.__doc__ = name, doc
     expects = "whole numbers or booleans" if name.startswith("bitwise") else None
-    return elementwise(function, expects=expects, symbol=symbol)
+    return elementwise(function, expects=expects, symbol=symbol, lowering=lowering)
 
 
-equal = _test("equal", "`a == b`, as NumPy's.", symbol="=")
-not_equal = _test("not_equal", "`a != b`, as NumPy's.", symbol="≠")
-less = _test("less", "`a < b`, as NumPy's.", symbol="<")
-less_equal = _test("less_equal", "`a <= b`, as NumPy's.", symbol="≤")
-greater = _test("greater", "`a > b`, as NumPy's.", symbol=">")
-greater_equal = _test("greater_equal", "`a >= b`, as NumPy's.", symbol="≥")
-logical_and = _test("logical_and", "Whether both are true, as NumPy's.")
-logical_or = _test("logical_or", "Whether one or both are true, as NumPy's.")
-logical_xor = _test("logical_xor", "Whether exactly one is true, as NumPy's.")
-logical_not = _test("logical_not", "Whether it is false, as NumPy's.")
-bitwise_and = _test("bitwise_and", "`a & b`, as NumPy's.")
-bitwise_or = _test("bitwise_or", "`a | b`, as NumPy's.")
-bitwise_xor = _test("bitwise_xor", "`a ^ b`, as NumPy's.")
-isnan = _test("isnan", "Whether it is NaN, as NumPy's.")
-isinf = _test("isinf", "Whether it is infinite, as NumPy's.")
-isfinite = _test("isfinite", "Whether it is neither NaN nor infinite, as NumPy's.")
+equal = _test("equal", "a == b", "`a == b`, as NumPy's.", symbol="=")
+not_equal = _test("not_equal", "a != b", "`a != b`, as NumPy's.", symbol="≠")
+less = _test("less", "a < b", "`a < b`, as NumPy's.", symbol="<")
+less_equal = _test("less_equal", "a <= b", "`a <= b`, as NumPy's.", symbol="≤")
+greater = _test("greater", "a > b", "`a > b`, as NumPy's.", symbol=">")
+greater_equal = _test("greater_equal", "a >= b", "`a >= b`, as NumPy's.", symbol="≥")
+logical_and = _test("logical_and", "a and b", "Whether both are true, as NumPy's.")
+logical_or = _test("logical_or", "a or b", "Whether one or both are true, as NumPy's.")
+logical_xor = _test("logical_xor", "(not a) != (not b)", "Whether exactly one is true, as NumPy's.")
+logical_not = _test("logical_not", "not a", "Whether it is false, as NumPy's.")
+bitwise_and = _test("bitwise_and", "a & b", "`a & b`, as NumPy's.")
+bitwise_or = _test("bitwise_or", "a | b", "`a | b`, as NumPy's.")
+bitwise_xor = _test("bitwise_xor", "a ^ b", "`a ^ b`, as NumPy's.")
+isnan = _test("isnan", "a != a", "Whether it is NaN, as NumPy's.")
+isinf = _test("isinf", "abs(a) == inf", "Whether it is infinite, as NumPy's.")
+isfinite = _test("isfinite", "abs(a) < inf", "Whether it is neither NaN nor infinite, as NumPy's.")
 
 
-@elementwise(expects="whole numbers or booleans")
+@elementwise(expects="whole numbers or booleans", lowering="~a")
 def bitwise_invert(xp, a):
     """`~a`, as NumPy's."""
     return ~a

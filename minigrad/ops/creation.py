@@ -8,6 +8,7 @@ import numpy as np
 
 from ..engine.backend import DTYPES, Array, backend_named, device_of, is_array, to_numpy
 from ..engine.methods import Methods
+from ..engine.modes import notify
 from ..engine.op import op
 from ..engine.tensor import Tensor, wrap
 from ..errors import ArgumentError, DtypeError, GradientError, ShapeError, describe, is_whole, nearest
@@ -58,7 +59,12 @@ def new_array(data: Any, dtype: Any = None, device: str | None = None) -> Array:
     if device_of(source) != device:
         source = backend.place(source, device)
     with backend.on(device):
-        return backend.xp.array(source, dtype=wanted, copy=True, order="C")
+        array = backend.xp.array(source, dtype=wanted, copy=True, order="C")
+    if is_array(data) or isinstance(data, Tensor):
+        notify("copied", data.data if isinstance(data, Tensor) else data, array)
+    else:
+        notify("created", array)
+    return array
 
 
 def _from_python(data: Any, dtype: Any) -> np.ndarray:
@@ -115,6 +121,7 @@ def constant(t: Any, where: str) -> Array:
             f"{where}: this would silently cut the graph of a tensor that requires a gradient",
             fix="say so with x.detach(), or x.numpy()",
         )
+    notify("read", t, where)
     return t.data
 
 
@@ -145,6 +152,7 @@ Methods.__new__ = _new_tensor  # type: ignore[assignment]
 
 def finish(array: Any, requires_grad: bool) -> Tensor:
     """A new array as the Tensor that the user gets."""
+    notify("created", array)
     result = wrap(array)
     return result.requires_grad_() if requires_grad else result
 
@@ -249,7 +257,7 @@ def eye(
     return finish(_made(device, "eye", n, m, dtype=as_dtype(dtype or get_default_dtype())), requires_grad)
 
 
-@op(cost=0)
+@op(cost=0, lowering="a")
 def astype(xp, a, *, dtype):
     """The elements in another dtype, always a copy, as NumPy's."""
     return a.astype(as_dtype(dtype))
@@ -258,7 +266,7 @@ def astype(xp, a, *, dtype):
 astype.vjp(a=lambda g: g)
 
 
-@op(cost=0)
+@op(cost=0, lowering="a")
 def clone(xp, a):
     """A copy in memory of its own, through which gradients flow."""
     return a.copy()

@@ -16,7 +16,7 @@ def floating(a: Any) -> Any:
     return a * 1.0 if hasattr(a, "dtype") and a.dtype.kind in "biu" else a
 
 
-@elementwise
+@elementwise(lowering="exp(a)")
 def exp(xp, a):
     """`e ** a`, as NumPy's."""
     return xp.exp(a)
@@ -25,7 +25,7 @@ def exp(xp, a):
 exp.vjp(a=lambda g, out: g * out)
 
 
-@elementwise
+@elementwise(lowering="expm1(a)")
 def expm1(xp, a):
     """`exp(a) - 1` without cancellation, as NumPy's."""
     return xp.expm1(a)
@@ -34,7 +34,7 @@ def expm1(xp, a):
 expm1.vjp(a=lambda g, out: g * (out + 1))
 
 
-@elementwise
+@elementwise(lowering="log(a)")
 def log(xp, a):
     """The natural logarithm, as NumPy's."""
     return xp.log(a)
@@ -43,7 +43,7 @@ def log(xp, a):
 log.vjp(a=lambda g, a: g / a)
 
 
-@elementwise
+@elementwise(lowering="log1p(a)")
 def log1p(xp, a):
     """`log(1 + a)` without cancellation, as NumPy's."""
     return xp.log1p(a)
@@ -52,7 +52,7 @@ def log1p(xp, a):
 log1p.vjp(a=lambda g, a: g / (1 + a))
 
 
-@elementwise
+@elementwise(lowering="log2(a)")
 def log2(xp, a):
     """The logarithm to base 2, as NumPy's."""
     return xp.log2(a)
@@ -61,7 +61,7 @@ def log2(xp, a):
 log2.vjp(a=lambda g, a: g / (a * math.log(2)))
 
 
-@elementwise
+@elementwise(lowering="log10(a)")
 def log10(xp, a):
     """The logarithm to base 10, as NumPy's."""
     return xp.log10(a)
@@ -70,7 +70,7 @@ def log10(xp, a):
 log10.vjp(a=lambda g, a: g / (a * math.log(10)))
 
 
-@elementwise
+@elementwise(lowering="sqrt(a)")
 def sqrt(xp, a):
     """The square root, as NumPy's."""
     return xp.sqrt(a)
@@ -79,7 +79,7 @@ def sqrt(xp, a):
 sqrt.vjp(a=lambda g, out: g / (2 * out))
 
 
-@elementwise
+@elementwise(lowering="1 / sqrt(a)")
 def rsqrt(xp, a):
     """`1 / sqrt(a)`."""
     return 1 / xp.sqrt(a)
@@ -88,7 +88,7 @@ def rsqrt(xp, a):
 rsqrt.vjp(a=lambda g, out: -0.5 * g * out * out * out)
 
 
-@elementwise
+@elementwise(lowering="a * a")
 def square(xp, a):
     """`a * a`, as NumPy's."""
     return a * a
@@ -97,7 +97,7 @@ def square(xp, a):
 square.vjp(a=lambda g, a: g * (2 * a))
 
 
-@elementwise
+@elementwise(lowering="1 / a")
 def reciprocal(xp, a):
     """`1 / a`, as NumPy's."""
     return xp.reciprocal(a)
@@ -106,7 +106,7 @@ def reciprocal(xp, a):
 reciprocal.vjp(a=lambda g, out: -g * out * out)
 
 
-@elementwise
+@elementwise(lowering="sin(a)")
 def sin(xp, a):
     """The sine, as NumPy's."""
     return xp.sin(a)
@@ -115,7 +115,7 @@ def sin(xp, a):
 sin.vjp(a=lambda g, a: g * cos(a))
 
 
-@elementwise
+@elementwise(lowering="cos(a)")
 def cos(xp, a):
     """The cosine, as NumPy's."""
     return xp.cos(a)
@@ -124,7 +124,7 @@ def cos(xp, a):
 cos.vjp(a=lambda g, a: -g * sin(a))
 
 
-@elementwise
+@elementwise(lowering="tan(a)")
 def tan(xp, a):
     """The tangent, as NumPy's."""
     return xp.tan(a)
@@ -133,7 +133,7 @@ def tan(xp, a):
 tan.vjp(a=lambda g, out: g * (1 + out * out))
 
 
-@elementwise
+@elementwise(lowering="arcsin(a)")
 def arcsin(xp, a):
     """The angle with this sine, as NumPy's."""
     return xp.arcsin(a)
@@ -142,7 +142,7 @@ def arcsin(xp, a):
 arcsin.vjp(a=lambda g, a: g * rsqrt(1 - a * a))
 
 
-@elementwise
+@elementwise(lowering="arccos(a)")
 def arccos(xp, a):
     """The angle with this cosine, as NumPy's."""
     return xp.arccos(a)
@@ -151,7 +151,7 @@ def arccos(xp, a):
 arccos.vjp(a=lambda g, a: -g * rsqrt(1 - a * a))
 
 
-@elementwise
+@elementwise(lowering="arctan(a)")
 def arctan(xp, a):
     """The angle with this tangent, as NumPy's."""
     return xp.arctan(a)
@@ -160,7 +160,7 @@ def arctan(xp, a):
 arctan.vjp(a=lambda g, a: g / (1 + a * a))
 
 
-@elementwise
+@elementwise(lowering="arctan2(a, b)")
 def arctan2(xp, a, b):
     """The angle of the point `(x=b, y=a)`, as NumPy's; the gradient at the origin is 0."""
     return xp.arctan2(a, b)
@@ -175,7 +175,7 @@ def _squared_radius(a, b):
 arctan2.vjp(a=lambda g, a, b: g * b / _squared_radius(a, b), b=lambda g, a, b: -g * a / _squared_radius(a, b))
 
 
-@elementwise
+@elementwise(lowering="sinh(a)")
 def sinh(xp, a):
     """The hyperbolic sine, as NumPy's."""
     return xp.sinh(a)
@@ -184,7 +184,7 @@ def sinh(xp, a):
 sinh.vjp(a=lambda g, a: g * cosh(a))
 
 
-@elementwise
+@elementwise(lowering="cosh(a)")
 def cosh(xp, a):
     """The hyperbolic cosine, as NumPy's."""
     return xp.cosh(a)
@@ -193,7 +193,7 @@ def cosh(xp, a):
 cosh.vjp(a=lambda g, a: g * sinh(a))
 
 
-@elementwise
+@elementwise(lowering="tanh(a)")
 def tanh(xp, a):
     """The hyperbolic tangent, as NumPy's."""
     return xp.tanh(a)
@@ -202,7 +202,7 @@ def tanh(xp, a):
 tanh.vjp(a=lambda g, out: g * (1 - out * out))
 
 
-@elementwise
+@elementwise(lowering="sigmoid(a)")
 def sigmoid(xp, a):
     """`1 / (1 + exp(-a))`, exact at both ends."""
     a = floating(a)
@@ -212,7 +212,7 @@ def sigmoid(xp, a):
 sigmoid.vjp(a=lambda g, out: g * out * (1 - out))
 
 
-@elementwise
+@elementwise(lowering="arcsinh(a)")
 def arcsinh(xp, a):
     """The inverse of sinh, as NumPy's."""
     return xp.arcsinh(a)
@@ -221,7 +221,7 @@ def arcsinh(xp, a):
 arcsinh.vjp(a=lambda g, a: g * rsqrt(a * a + 1))
 
 
-@elementwise
+@elementwise(lowering="arccosh(a)")
 def arccosh(xp, a):
     """The inverse of cosh, as NumPy's."""
     return xp.arccosh(a)
@@ -230,7 +230,7 @@ def arccosh(xp, a):
 arccosh.vjp(a=lambda g, a: g * rsqrt(a * a - 1))
 
 
-@elementwise
+@elementwise(lowering="arctanh(a)")
 def arctanh(xp, a):
     """The inverse of tanh, as NumPy's."""
     return xp.arctanh(a)
@@ -239,7 +239,7 @@ def arctanh(xp, a):
 arctanh.vjp(a=lambda g, a: g / (1 - a * a))
 
 
-@elementwise
+@elementwise(lowering="hypot(a, b)")
 def hypot(xp, a, b):
     """`sqrt(a² + b²)` without overflow, as NumPy's."""
     return xp.hypot(a, b)
@@ -248,7 +248,7 @@ def hypot(xp, a, b):
 hypot.vjp(a=lambda g, a, out: g * (a / out), b=lambda g, b, out: g * (b / out))
 
 
-@elementwise
+@elementwise(lowering="erf(a)")
 def erf(xp, a):
     """The error function, `2/√π ∫₀ᵃ exp(-t²) dt`."""
     x = xp.abs(a)

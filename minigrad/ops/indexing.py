@@ -22,14 +22,16 @@ from ..errors import (
 from .arithmetic import where
 from .composite import composite
 
-_PLAIN = (int, slice, type(None), type(Ellipsis))
+_BASIC_INDEX = (int, slice, type(None), type(Ellipsis))
 
 
 def clean_index(index: Any, where: str = "getitem") -> Any:
     """An index as the array library takes it: Tensors and lists become arrays, copied, since the user may change them later."""
     if isinstance(index, tuple):
-        return tuple([i if isinstance(i, _PLAIN) and not isinstance(i, bool) else _clean_one(i, where) for i in index])
-    return index if isinstance(index, _PLAIN) and not isinstance(index, bool) else _clean_one(index, where)
+        return tuple(
+            [i if isinstance(i, _BASIC_INDEX) and not isinstance(i, bool) else _clean_one(i, where) for i in index]
+        )
+    return index if isinstance(index, _BASIC_INDEX) and not isinstance(index, bool) else _clean_one(index, where)
 
 
 def _clean_one(i: Any, where: str) -> Any:
@@ -68,7 +70,7 @@ def check_range(name: str, indices: Any, size: int) -> Any:
 
 def is_basic(index: Any) -> bool:
     """Whether the index picks each element at most once, as slices and single numbers do."""
-    return all(isinstance(i, _PLAIN) for i in (index if isinstance(index, tuple) else (index,)))
+    return all(isinstance(i, _BASIC_INDEX) for i in (index if isinstance(index, tuple) else (index,)))
 
 
 def _span(i: Any) -> int:
@@ -187,7 +189,7 @@ def _add_rows(out: np.ndarray, rows: np.ndarray, values: np.ndarray) -> None:
     out[rows[starts]] = np.add.reduceat(values.reshape(len(order), *out.shape[1:])[order], starts, axis=0)
 
 
-def _winners(xp: Any, shape: tuple[int, ...], index: Any) -> Any:
+def _last_writer(xp: Any, shape: tuple[int, ...], index: Any) -> Any:
     """For each element written to `index`, the number of the one that stays: where a place is named again, the last."""
     places = xp.arange(math.prod(shape)).reshape(shape)[index]
     order = xp.arange(places.size).reshape(places.shape)
@@ -201,22 +203,22 @@ def _winners(xp: Any, shape: tuple[int, ...], index: Any) -> Any:
 
 def last_wins(xp: Any, shape: tuple[int, ...], index: Any) -> Any:
     """Of the elements written to `index`, which are still there afterwards: all but those whose place is named again later."""
-    winners = _winners(xp, shape, index)
-    return winners == xp.arange(winners.size).reshape(winners.shape)
+    last = _last_writer(xp, shape, index)
+    return last == xp.arange(last.size).reshape(last.shape)
 
 
 def write(xp: Any, out: Any, index: Any, value: Any) -> None:
     """`out[index] = value`. Where a place is named twice the last value wins, also on a GPU, which writes in any order."""
     index = _on_device(xp, index, out.shape)
     if xp is not np and is_array(value) and value.size > 1 and not is_basic(index) and not _is_mask(index):
-        winners = _winners(xp, out.shape, index)
-        value = value.reshape(value.shape[max(value.ndim - winners.ndim, 0) :])
-        value = xp.broadcast_to(value, winners.shape).reshape(-1)[winners]
+        last = _last_writer(xp, out.shape, index)
+        value = value.reshape(value.shape[max(value.ndim - last.ndim, 0) :])
+        value = xp.broadcast_to(value, last.shape).reshape(-1)[last]
     out[index] = value
 
 
 @op
-def _lasting(xp, a, *, index):
+def _not_overwritten(xp, a, *, index):
     """Which of the elements written to `a[index]` are not overwritten by a later one."""
     return last_wins(xp, a.shape, _on_device(xp, index, a.shape))
 
@@ -253,7 +255,7 @@ setitem.explain = _explain_setitem
 def _setitem_wrt_value(g, index, value_shape):
     part = getitem(g, index=index)
     if not is_basic(index):
-        part = where(_lasting(g, index=index), part, 0)
+        part = where(_not_overwritten(g, index=index), part, 0)
     if part.ndim < len(value_shape):  # the engine sums surplus axes away
         part = part[(None,) * len(value_shape)]
     return part

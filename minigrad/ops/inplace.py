@@ -13,7 +13,7 @@ import numpy as np
 from ..engine.backend import duplicate, is_array, on_device_of
 from ..engine.call import EXPLAINED, as_operand, check_fresh, record, settle
 from ..engine.graph import Node
-from ..engine.modes import local, reported
+from ..engine.modes import local, notify, reported
 from ..engine.op import Op
 from ..engine.tensor import Tensor, wrap
 from ..engine.writes import writes
@@ -46,8 +46,8 @@ def _assign(t: Tensor, index: Any, value: Any) -> None:
         given = as_operand(given, "setitem")
     value_node = value.node if isinstance(value, Tensor) else None
     recorded = local.mode.record and (t.node is not None or value_node is not None)
-    if not (recorded and _comes_back(t, index, given, value_node)):
-        check_writable(t, recorded, "setitem")
+    is_end = recorded and _is_augmented_assignment(t, index, given, value_node)
+    check_writable(t, recorded, "setitem", is_stale=not is_end and writes.is_stale(t.data, t.node))
     if local.mode.record:
         check_fresh("setitem", [given], [value_node])
     if value_node is not None and t.dtype.kind != "f":
@@ -69,7 +69,7 @@ def _assign(t: Tensor, index: Any, value: Any) -> None:
     writes.mark(t.data, t.node if recorded else None)
 
 
-def _comes_back(t: Tensor, index: Any, given: Any, node: Any) -> bool:
+def _is_augmented_assignment(t: Tensor, index: Any, given: Any, node: Any) -> bool:
     """Whether this ends `t[index] += …`: the very view of `t` that was just written to is assigned to its place."""
     if not is_array(given) or not is_basic(index) or not writes.wrote_last(t.data, node, t.node):
         return False
@@ -83,9 +83,9 @@ def address_of(array: Any) -> int:
     return array.__array_interface__["data"][0] if isinstance(array, np.ndarray) else array.data.ptr
 
 
-def _shows_a_leaf(t: Tensor) -> bool:
-    """Whether `t` is a view of a tensor that requires a gradient of its own."""
-    node = t.node if t.data.base is not None else None
+def shows_a_leaf(t: Tensor) -> bool:
+    """Whether `t` is a leaf that requires a gradient, or a view of one."""
+    node = t.node if t.data.base is not None or t.is_leaf else None
     while node is not None and node.plan is not None and node.plan.op.view:
         if node.name == "getitem" and not is_basic(node.attrs["index"]):
             return False  # what arrays pick is a copy, which NumPy may lay out as a view of a copy
@@ -93,15 +93,15 @@ def _shows_a_leaf(t: Tensor) -> bool:
     return node is not None and node.plan is None
 
 
-def check_writable(t: Tensor, recorded: bool, name: str) -> None:
+def check_writable(t: Tensor, recorded: bool, name: str, is_stale: bool) -> None:
     """Refuse, before anything is written, a write that would make gradients wrong."""
-    if recorded and t.node is not None and (t.node.plan is None or _shows_a_leaf(t)):
+    if recorded and shows_a_leaf(t):
         raise GradientError(
             f"{name}: a leaf that requires a gradient, or a view of one, cannot be written to in place while operations are recorded",
             got=f"{t.shape} {t.dtype}",
             fix="do it inside mg.no_grad(), or write into x.clone()",
         )
-    if local.mode.record and writes.is_stale(t.data, t.node):
+    if local.mode.record and is_stale:
         raise GradientError(
             f"{name}: this tensor's memory was already written through another tensor",
             fix="write through one tensor only, or clone() first",
@@ -135,7 +135,7 @@ def in_place(name: str, op: Op) -> Callable[[Tensor, Any], Tensor]:
             except (ValueError, TypeError, OverflowError):
                 pass  # the general path below raises the error
         try:
-            check_writable(self, recorded, f"in-place {op.name}")
+            check_writable(self, recorded, f"in-place {op.name}", writes.is_stale(data, self.node))
             before = wrap(duplicate(data), self.node) if recorded else self  # the rules need what is replaced
             result = _fitted(op.name, SYMBOLS[name], op(before, before if other is self else other), self)
         except MinigradError as error:
@@ -143,8 +143,12 @@ def in_place(name: str, op: Op) -> Callable[[Tensor, Any], Tensor]:
             raise
         with on_device_of(data):
             data[...] = result.data
+        notify("wrote", data, result.data)
         if recorded:
-            self.node = _retaining(result.node, self.node)
+            made = result.node
+            if made is None and self.node is not None:  # without a derivative, as of //=: a constant was written
+                made = record(setitem, data, [data, result.data], [self.node, None], 1, {"index": ...}).node
+            self.node = _retaining(made, self.node)
         writes.mark(data, self.node if recorded else None)
         return self
 
@@ -154,7 +158,7 @@ def in_place(name: str, op: Op) -> Callable[[Tensor, Any], Tensor]:
 def _retaining(node: Node | None, before: Node | None) -> Node | None:
     """The node of a tensor after a write. What `retain_grad` asked for is the tensor's, so it goes along."""
     if node is not None and before is not None and before.retain:
-        node.retain, before.retain = True, False
+        node.retain, before.retain = before.retain, None
         node.grad, before.grad = before.grad, None
     return node
 

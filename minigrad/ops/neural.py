@@ -44,6 +44,13 @@ def softmax(xp, a, *, axis=-1):
     return _like(e, a)
 
 
+def _softmax_parts(ops, a, axis=-1):
+    a = a if a.dtype.kind == "f" else ops.astype(a, dtype="float64")
+    e = ops.exp(ops.subtract(a, ops.max(a, axis=axis, keepdims=True)))
+    return ops.divide(e, ops.sum(e, axis=axis, keepdims=True))
+
+
+softmax.lowering = _softmax_parts
 softmax.vjp(a=_softmax_rule)
 
 
@@ -56,6 +63,13 @@ def log_softmax(xp, a, *, axis=-1):
         return _like(low - xp.log(xp.exp(low).sum(axis=axis, keepdims=True)), a)
 
 
+def _log_softmax_parts(ops, a, axis=-1):
+    a = a if a.dtype.kind == "f" else ops.astype(a, dtype="float64")
+    low = ops.subtract(a, ops.max(a, axis=axis, keepdims=True))
+    return ops.subtract(low, ops.log(ops.sum(ops.exp(low), axis=axis, keepdims=True)))
+
+
+log_softmax.lowering = _log_softmax_parts
 log_softmax.vjp(a=lambda g, out, axis: g - exp(out) * sum_(g, axis=axis, keepdims=True))
 
 
@@ -73,6 +87,16 @@ def _masked_softmax(xp, a, allowed, *, axis=-1):
     return _like(e, a)
 
 
+def _masked_softmax_parts(ops, a, allowed, axis=-1):
+    a = a if a.dtype.kind == "f" else ops.astype(a, dtype="float64")
+    wide = ops.where(allowed, a, -math.inf)
+    top = ops.max(wide, axis=axis, keepdims=True)
+    e = ops.exp(ops.subtract(wide, ops.where(ops.equal(top, -math.inf), 0, top)))
+    total = ops.sum(e, axis=axis, keepdims=True)
+    return ops.divide(e, ops.where(ops.equal(total, 0), 1, total))
+
+
+_masked_softmax.lowering = _masked_softmax_parts
 _masked_softmax.vjp(a=_softmax_rule)
 
 
@@ -82,7 +106,10 @@ def _causal_mask(xp, a):
     return xp.tri(a.shape[-2], a.shape[-1], dtype=bool)
 
 
-@elementwise
+_causal_mask.lowering = lambda ops, a: ops.constant(np.tri(a.shape[-2], a.shape[-1], dtype=bool))
+
+
+@elementwise(lowering="(maximum(a, 0) - a * target) + log1p(exp(-abs(a)))")
 def _logistic_loss(xp, a, target):
     """`-log(sigmoid(a))` for target 1, `-log(1 - sigmoid(a))` for 0, linear in between, exact for large `a` of either sign."""
     a = floating(a)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..engine.op import op
-from ..errors import ArgumentError, ShapeError, axes_of, axis_problem, is_whole
+from ..errors import ArgumentError, DtypeError, ShapeError, axes_of, axis_problem, describe, is_whole
 from .composite import composite
 from .reduction import sum as sum_
 from .shape import diagonal, reshape, transpose
@@ -37,6 +37,9 @@ def _is_half(x):
 
 
 def _explain_matmul(a, b):
+    if not hasattr(a, "ndim") or not hasattr(b, "ndim"):
+        got = f"{describe(a)}, {describe(b)}"
+        return DtypeError("matmul: a number is no matrix", "vectors or matrices", got, "multiply by a number with *")
     if min(np.ndim(a), np.ndim(b)) == 0:
         return "vectors or matrices", "multiply by a number with *"
     inner = b.shape[-2] if b.ndim > 1 else b.shape[0]

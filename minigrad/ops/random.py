@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..engine.backend import backend_named
+from ..engine.modes import notify
 from ..engine.tensor import Tensor
 from ..errors import ArgumentError
 from ..random import seed_everything, source_of
@@ -29,8 +30,14 @@ def manual_seed(seed: int) -> None:
 
 def _drawn(device: str | None, draw: str, *args: Any) -> Any:
     backend = backend_named(device or "cpu")
-    with backend.on(device or "cpu"):
-        return getattr(source_of(backend), draw)(*args)
+
+    def again() -> Any:
+        with backend.on(device or "cpu"):
+            return getattr(source_of(backend), draw)(*args)
+
+    array = again()
+    notify("drawn", array, again)
+    return array
 
 
 def rand(*shape: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False) -> Tensor:

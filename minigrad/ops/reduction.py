@@ -47,7 +47,7 @@ def _spread(g: Any, shape: tuple[int, ...], axis: Any) -> Any:
     return out
 
 
-@op(formulas={"a": "g, given to every number that was added"})
+@op(formulas={"a": "g, given to every number that was added"}, lowering="out + a")
 def sum(xp, a, *, axis=None, keepdims=False):
     """The sum along axes, as NumPy's."""
     return _total(xp, a, axis, keepdims)
@@ -68,6 +68,13 @@ def mean(xp, a, *, axis=None, keepdims=False):
     return _total(xp, a, axis, keepdims) / count_reduced(a.shape, axis)
 
 
+def _mean_parts(ops, a, axis=None, keepdims=False):
+    if a.dtype.kind != "f":
+        a = ops.astype(a, dtype="float64")
+    return ops.divide(ops.sum(a, axis=axis, keepdims=keepdims), count_reduced(a.shape, axis))
+
+
+mean.lowering = _mean_parts
 mean.vjp(a=lambda g, a_shape, axis: _spread(g / (count_reduced(a_shape, axis) or 1), a_shape, axis))
 
 
@@ -87,7 +94,7 @@ def std(a, *, axis=None, ddof=0, keepdims=False):
     return _safe_sqrt(var(a, axis=axis, ddof=ddof, keepdims=keepdims))
 
 
-@elementwise
+@elementwise(lowering="sqrt(a)")
 def _safe_sqrt(xp, a):
     """The square root, with gradient 0 at 0 instead of infinity."""
     return xp.sqrt(a)
@@ -96,7 +103,7 @@ def _safe_sqrt(xp, a):
 _safe_sqrt.vjp(a=lambda g, out: where(out == 0, 0, g / (2 * where(out == 0, 1, out))))
 
 
-@op
+@op(lowering="out * a")
 def prod(xp, a, *, axis=None, keepdims=False):
     """The product along axes, as NumPy's; its gradient is finite also at zeros."""
     return a.prod(axis=axis, keepdims=keepdims)
@@ -134,13 +141,13 @@ def _eye(xp, a, *, n):
     return xp.eye(n, dtype=bool)
 
 
-@op(formulas={"a": "g, given to the greatest"})
+@op(formulas={"a": "g, given to the greatest"}, lowering="maximum(out, a)")
 def max(xp, a, *, axis=None, keepdims=False):
     """The largest along axes, as NumPy's; equal ones share the gradient."""
     return a.max(axis=axis, keepdims=keepdims)
 
 
-@op
+@op(lowering="minimum(out, a)")
 def min(xp, a, *, axis=None, keepdims=False):
     """The smallest along axes, as NumPy's; equal ones share the gradient."""
     return a.min(axis=axis, keepdims=keepdims)
@@ -174,13 +181,13 @@ def argmin(xp, a, *, axis=None, keepdims=False):
     return a.argmin(axis=axis) if not keepdims else xp.argmin(a, axis=axis, keepdims=True)
 
 
-@op
+@op(lowering="out or a")
 def any(xp, a, *, axis=None, keepdims=False):
     """Whether any element is true, as NumPy's."""
     return a.any(axis=axis, keepdims=keepdims)
 
 
-@op
+@op(lowering="out and a")
 def all(xp, a, *, axis=None, keepdims=False):
     """Whether every element is true, as NumPy's."""
     return a.all(axis=axis, keepdims=keepdims)
@@ -202,6 +209,18 @@ def _logsumexp_rule(g, a, out, axis):
     return _keep(g, a.shape, axis) * exp(a - where(out == -math.inf, 0, out))
 
 
+def _logsumexp_parts(ops, a, axis=None, keepdims=False):
+    if a.dtype.kind != "f":
+        a = ops.astype(a, dtype="float64")
+    top = ops.max(a, axis=axis, keepdims=True)
+    top = ops.where(ops.isfinite(top), top, 0)
+    total = ops.add(ops.log(ops.sum(ops.exp(ops.subtract(a, top)), axis=axis, keepdims=True)), top)
+    kept = axes_of(axis) if axis is not None else range(len(a.shape))
+    gone = {i % len(a.shape) for i in kept}
+    return total if keepdims else ops.reshape(total, shape=[n for i, n in enumerate(a.shape) if i not in gone])
+
+
+logsumexp.lowering = _logsumexp_parts
 argmax.explain = argmin.explain = logsumexp.explain = _explain_empty
 logsumexp.vjp(a=_logsumexp_rule)
 

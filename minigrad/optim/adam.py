@@ -64,7 +64,7 @@ class Adam(Optimizer):
         mean, square, correction1, correction2 = moments(g, state, group)
         if group["amsgrad"]:
             largest = state["max_exp_avg_sq"]
-            xp.maximum(largest, square, out=largest)
+            largest[...] = xp.maximum(largest, square)
             square = largest
         step = ratio(xp, mean, square, correction2, group["eps"])
         step *= lr / correction1

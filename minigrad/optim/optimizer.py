@@ -9,18 +9,32 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from .. import functions
+from ..changes import changes
 from ..engine.backend import Array, backend_of, device_of, on_device_of, owner_of
+from ..engine.modes import local, no_grad, notify
 from ..engine.tensor import Tensor, wrap
 from ..engine.writes import writes
 from ..errors import ArgumentError, CallError, GradientError, describe, nearest
 from ..kernels.steps import STEPS
 from ..nn.module import Module, StateError
 from ..runtime.threads import run_parallel, thread_count
+from ..tracer import number
 from .flat import SMALL, Flat
 from .hyperparameters import checked_option
 from .saved_state import restored
 
 __all__ = ["Optimizer"]
+
+
+class ParameterGroup(dict[str, Any]):
+    """Parameters and their options. A new learning rate is nothing new: compiled steps read it each time."""
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        super().__setitem__(key, value)
+        if key != "lr":
+            changes.note()
+
 
 Group = dict[str, Any]
 State = dict[str, Any]
@@ -47,7 +61,7 @@ class Optimizer:
         name = type(self).__name__
         for option in unknown:
             raise CallError(f"{name} has no option {option!r}", ", ".join(options), fix=nearest(option, options))
-        self.defaults: Group = {key: checked_option(name, key, value) for key, value in options.items()}
+        self.defaults: dict[str, Any] = {key: checked_option(name, key, value) for key, value in options.items()}
         self.param_groups: list[Group] = []
         self.state: dict[Tensor, State] = {}  # Tensors hash by identity
         self._flats: dict[int, Flat] = {}  # the small parameters of each group
@@ -82,7 +96,7 @@ class Optimizer:
             )
         params = _parameters(name, group["params"])
         options = {key: self._option(key, value) for key, value in group.items() if key != "params"}
-        made = {"params": params, **self.defaults, **options}
+        made = ParameterGroup({"params": params, **self.defaults, **options})
         self.check_group(made)
         taken = {id(p) for known in self.param_groups for p in known["params"]}
         if any(id(p) in taken for p in params):
@@ -90,6 +104,7 @@ class Optimizer:
                 f"{name}: a parameter is in two groups", "each parameter in one", fix="leave it out of one of them"
             )
         self.param_groups.append(made)
+        changes.note()
 
     def _option(self, key: str, value: Any) -> Any:
         if key not in self.defaults and key not in LABELS:
@@ -102,21 +117,28 @@ class Optimizer:
 
     def zero_grad(self) -> None:
         """Set the gradients of all parameters to None."""
+        watched = local.mode.tracers
         for group in self.param_groups:
             for p in group["params"]:
                 if p.node is not None:
                     p.node.grad = None
+                    if watched:
+                        notify("cleared", p.node)
 
     @np.errstate(all="ignore")
     def step(self, scale: float = 1.0) -> None:
         """Change every parameter that has a gradient; `scale` multiplies all gradients on the way, as clipping does."""
+        if local.mode.tracers and any(tracer.symbolic for tracer in local.mode.tracers):
+            self._traced_step(scale)
+            return
         scale = float(scale)
-        for number, group in enumerate(self.param_groups):
-            group["lr"] = float(group["lr"])  # a NumPy number, set by hand, would widen float32 arithmetic
+        for index, group in enumerate(self.param_groups):
+            if type(group["lr"]) is not float:  # a NumPy number, set by hand, would widen float32 arithmetic
+                group["lr"] = float(group["lr"])
             live = [p for p in group["params"] if p.node is not None and p.node.grad is not None]
             if not live:
                 continue
-            flat = self._flat_of(number, live, group)
+            flat = self._flat_of(index, live, group)
             with on_device_of(live[0].data):
                 # Weights, gradient and state of each array that the rule is to change.
                 items = [(flat.p, flat.g, flat.gather())] if flat is not None else []
@@ -127,6 +149,38 @@ class Optimizer:
                     flat.scatter()
             writes.mark_all([p.data for p in live])
 
+    def _traced_step(self, scale: Any) -> None:
+        """A step on Tensors, so that every op of the rule is seen; rate and step count are asked for at each call."""
+        rates: dict[Any, Any] = {}
+        steps: dict[Any, Any] = {}
+        counted = []
+        with no_grad():
+            for group in self.param_groups:
+                for p in group["params"]:
+                    if p.node is None or p.node.grad is None:
+                        continue
+                    own = self._state_of(p, group)
+                    counted.append(own)
+                    if (id(group), p.dtype) not in rates:
+                        rates[id(group), p.dtype] = number(partial(_rate, group), p.dtype)
+                    state = _TracedState(own, steps, p.dtype, {name: wrap(own[name]) for name in self.buffers(group)})
+                    gradient = wrap(p.node.grad)
+                    gradient = gradient if isinstance(scale, (int, float)) and scale == 1 else gradient * scale
+                    self.update(functions, wrap(p.data), gradient, state, {**group, "lr": rates[id(group), p.dtype]})
+        for own in counted:
+            own["step"] += 1
+            notify("counted", own)
+
+    def compiled_state(self) -> tuple[list[Any], Any]:
+        """Its tensors and buffers, and what a compiled step depends on: all options but the learning rate."""
+        params = [p for group in self.param_groups for p in group["params"]]
+        for group in self.param_groups:
+            for p in group["params"]:
+                self._state_of(p, group)
+        buffers = [b for p in params for name, b in self.state[p].items() if name != "step"]
+        options = tuple([tuple([(k, v) for k, v in g.items() if k not in ("lr", "params")]) for g in self.param_groups])
+        return [*params, *buffers], (options, tuple([id(x) for x in (*params, *buffers)]))
+
     def _item(self, p: Tensor, group: Group) -> tuple[Array, Array, State]:
         """One parameter, its gradient and its state, in which one more step is counted."""
         with on_device_of(p.data):
@@ -134,9 +188,9 @@ class Optimizer:
         state["step"] += 1
         return p.data, p.node.grad, state  # type: ignore[union-attr]
 
-    def _flat_of(self, number: int, live: list[Tensor], group: Group) -> Flat | None:
+    def _flat_of(self, index: int, live: list[Tensor], group: Group) -> Flat | None:
         """The group's small parameters side by side; None if there are not several, or some have buffers of their own."""
-        flat, buffers = self._flats.get(number), self.buffers(group)
+        flat, buffers = self._flats.get(index), self.buffers(group)
         if flat is not None and flat.holds(live, self.state, buffers):  # which are all small
             return flat
         small = [p for p in live if p.data.size <= SMALL] if self.elementwise else []
@@ -146,14 +200,14 @@ class Optimizer:
             return flat
         is_new = all(p not in self.state for p in small) or self._is_loaded and flat is None
         is_shared = len({id(owner_of(p.data)) for p in live}) < len(live)  # one write would undo another
-        is_plain = all(p.data.flags.c_contiguous for p in small)
-        if not is_new or is_shared or not is_plain or len({(p.dtype, device_of(p.data)) for p in small}) > 1:
+        are_contiguous = all(p.data.flags.c_contiguous for p in small)
+        if not is_new or is_shared or not are_contiguous or len({(p.dtype, device_of(p.data)) for p in small}) > 1:
             return None
         with on_device_of(small[0].data):
             states = [self._state_of(p, group) for p in small]
             if len({state["step"] for state in states}) > 1:
                 return None
-            made = self._flats[number] = Flat(small, states, buffers)
+            made = self._flats[index] = Flat(small, states, buffers)
         return made
 
     def _change(self, items: list[tuple[Array, Array, State]], group: Group, scale: float) -> None:
@@ -244,11 +298,38 @@ class Optimizer:
         self.state = buffers
         self._flats.clear()
         self._is_loaded = True
+        changes.note()
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{key}={self.param_groups[0][key]!r}" for key in self.defaults)
         count = sum(len(group["params"]) for group in self.param_groups)
         return f"{type(self).__name__}({count} parameters in {len(self.param_groups)} groups, {shown})"
+
+
+def _rate(group: Group) -> float:
+    return float(group["lr"])
+
+
+def _next_step(state: State) -> float:
+    return state["step"] + 1.0
+
+
+class _TracedState(dict[str, Any]):
+    """The state of a parameter while a step is traced. Parameters that have taken as many steps share one count."""
+
+    def __init__(self, own: State, shared: dict[Any, Any], dtype: Any, buffers: dict[str, Any]):
+        super().__init__(buffers)
+        self.own, self.shared, self.dtype = own, shared, dtype
+
+    def __missing__(self, key: str) -> Any:
+        place = self.own[key], self.dtype  # the step, asked for by rules that need it
+        if place not in self.shared:
+            self.shared[place] = self.own, number(partial(_next_step, self.own), self.dtype)
+        leader, step = self.shared[place]
+        if leader is not self.own:
+            notify("decided", lambda own=self.own: leader["step"] == own["step"])
+        self[key] = step
+        return step
 
 
 def _shown(value: Any) -> str:

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from ..engine.backend import backend_of, device_of, on_device_of, to_numpy
+from ..errors import install_hint
 from .nccl import nccl_all_reduce
 from .threads import available_cores, limit_threads
 
@@ -211,7 +212,7 @@ def _leave_to_rank_0(rank: int, size: int, problem: str) -> None:
         raise SystemExit(0)
     warnings.warn(
         f"{size} processes were started, but {problem}: this one trains alone, and the others exit. "
-        "`pip install 'minigrad[mpi]'` brings mpi4py, MPICH and its mpiexec.",
+        f"`{install_hint('mpi')}` brings mpi4py, MPICH and its mpiexec.",
         RuntimeWarning,
         stacklevel=3,
     )

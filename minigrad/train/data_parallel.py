@@ -22,7 +22,7 @@ from ..engine.graph import Node, store, sweep
 from ..engine.modes import local
 from ..engine.tensor import Tensor
 from ..errors import ArgumentError
-from ..random import dividing, new_seed
+from ..random import new_seed, shard_of_step
 from ..runtime.process_group import ProcessGroup
 from ..runtime.threads import can_limit_blas, run_parallel, single_threaded_blas, thread_count
 
@@ -132,7 +132,7 @@ def forward_shards(compute: Callable[[Any], Any], shards: Sequence[Shard]) -> li
     seed = new_seed()
 
     def run(shard: Shard) -> Any:
-        with dividing(seed, shard.first, shard.rows):
+        with shard_of_step(seed, shard.first, shard.rows):
             return compute(shard.batch)
 
     if len(shards) == 1:

@@ -16,7 +16,7 @@ from functools import cache
 from time import monotonic
 from typing import Any, TextIO
 
-from ..errors import plain
+from ..errors import printable
 
 __all__ = ["Progress", "Timer", "duration"]
 
@@ -33,11 +33,12 @@ def duration(seconds: float) -> str:
 
 
 class Timer:
-    """The time that a run has taken, its speed, and the time left; it starts from the step and seconds of a resumed run."""
+    """The time that a run has taken, its speed, and the time left; it starts from the seconds of a resumed run."""
 
-    def __init__(self, step: int, seconds: float):
-        self._first, self._earlier = step, seconds
+    def __init__(self, seconds: float):
+        self._earlier = seconds
         self._began = monotonic()
+        self._warm: tuple[int, float] | None = None  # the step and time from which on steps are timed
         self.units = 0  # done since then
 
     def total(self) -> float:
@@ -49,9 +50,16 @@ class Timer:
         return self.units / max(monotonic() - self._began, 1e-9)
 
     def remaining(self, step: int, max_steps: int | None, max_minutes: float | None) -> float | None:
-        """The seconds until the first limit is reached, None if there is no limit."""
-        each = (monotonic() - self._began) / max(step - self._first, 1)
-        limits = [] if max_steps is None else [(max_steps - step) * each]
+        """The seconds until the first limit is reached; None if there is no limit, or no step has been timed yet.
+
+        The first call only starts the clock: the first step also compiles, and tells nothing of the others.
+        """
+        now = monotonic()
+        self._warm = self._warm or (step, now)
+        began, since = self._warm
+        limits = []
+        if max_steps is not None and step > began:
+            limits.append((max_steps - step) * (now - since) / (step - began))
         if max_minutes is not None:
             limits.append(60 * max_minutes - self.total())
         return max(min(limits), 0.0) if limits else None
@@ -80,7 +88,7 @@ class Progress:
             return
         self._last = now
         if interactive:
-            self._draw(step, total, plain(parts()))
+            self._draw(step, total, printable(parts()))
         else:
             self._write(f"step {step:,}/{total:,} | {parts()}\n" if total else f"step {step:,} | {parts()}\n")
 
@@ -90,7 +98,7 @@ class Progress:
             if self._bar is not None:
                 with self._silent_if_closed():
                     self._bar.clear()
-            self._write(f"{plain(text)}\n")
+            self._write(f"{printable(text)}\n")
 
     def close(self) -> None:
         """Leave the bar as it is, and begin a new line."""

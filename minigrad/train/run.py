@@ -7,6 +7,8 @@ checkpoints/     step-00000100.safetensors, …
 latest, best     each the name of a checkpoint
 samples/         the model's samples at each validation
 frames/          pictures of the model as it learned
+lock             held by the process that trains
+report.html      the run as a page
 """
 
 from __future__ import annotations
@@ -26,12 +28,14 @@ from .checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from .csv_log import CSVLog
 
 __all__ = [
-    "Run", "RunError", "checkpoints_of", "files_of_steps", "find_checkpoint", "holds_a_run", "load_model", "step_of",
+    "Run", "RunError", "checkpoints_of", "files_of_steps", "find_checkpoint", "foreign_files", "holds_a_run", "load_model", "runs_in",
+    "step_of",
 ]  # fmt: skip
 
 _CHECKPOINT = re.compile(r"step-(\d{8,18})\.safetensors")
 _SMALL = re.compile(r"step-(\d{8,18})\.(?:svg|txt)")
 _BY_STEP = ("samples", "frames")
+_OWN = {"config.json", "metrics.csv", "timing.csv", "checkpoints", "latest", "best", "lock", "report.html", *_BY_STEP}
 _POINTER_LIMIT = 256  # bytes: a pointer is one file name
 
 
@@ -76,6 +80,22 @@ def files_of_steps(folder: str | os.PathLike[str]) -> dict[int, Path]:
 def holds_a_run(folder: str | os.PathLike[str]) -> bool:
     """Whether anything was trained into this directory."""
     return bool(checkpoints_of(folder)) or os.path.exists(Path(folder) / "metrics.csv")
+
+
+def foreign_files(folder: str | os.PathLike[str]) -> list[str]:
+    """The names in a directory that are not of a run's own files, sorted; none if there is no such directory."""
+    place = Path(folder)
+    with _explained(f"{os.fspath(folder)!r} cannot be read"):
+        names = [path.name for path in place.iterdir()] if place.is_dir() else []
+    return sorted(name for name in names if name not in _OWN and not (name.startswith(".") and name.endswith(".tmp")))
+
+
+def runs_in(folder: str | os.PathLike[str]) -> list[Path]:
+    """The run directories that lie in a directory, sorted by name."""
+    place = Path(folder)
+    with contextlib.suppress(OSError):
+        return sorted(path for path in place.iterdir() if path.is_dir() and holds_a_run(path)) if place.is_dir() else []
+    return []
 
 
 def find_checkpoint(path: str | os.PathLike[str], which: str = "latest") -> Path:
@@ -127,7 +147,7 @@ class Run:
         with _explained(f"{os.fspath(folder)!r} cannot be a run directory"):
             (self.folder / "checkpoints").mkdir(parents=True, exist_ok=True)
             self._lock: IO[bytes] | None = _locked(self.folder)
-        self._sweep()
+        self._remove_temporary_files()
         self.metrics = CSVLog(self.folder / "metrics.csv")
         self.timing = CSVLog(self.folder / "timing.csv")
 
@@ -143,8 +163,8 @@ class Run:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _sweep(self) -> None:
-        """Remove temporary files of a killed process."""
+    def _remove_temporary_files(self) -> None:
+        """Those of a killed process."""
         for place in ("", "checkpoints", *_BY_STEP):
             for path in (self.folder / place).glob(".*.tmp"):
                 with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Reads a run directory for display; skips what is missing or damaged, and reads only plain files of bounded size."""
+"""Reads a run directory for display; skips what is missing or damaged, and reads only regular files of bounded size."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from ..errors import MinigradError
 from .progress import duration
 from .run import RunError, files_of_steps
 
-__all__ = ["Best", "Curve", "RunData", "check_run", "panels_of", "read_config", "read_metrics", "read_run", "text_of"]
+__all__ = [
+    "Best", "Curve", "RunData", "check_run", "panels_of", "read_config", "read_metrics", "read_run", "shown_path", "text_of",
+]  # fmt: skip
 
 Curve = list[tuple[int, float]]  # steps and values, which may be NaN or infinite
 LAST_STEP = 10**15  # no run gets there; a table that says so is damaged
@@ -89,7 +91,7 @@ class RunData:
 
 
 def check_run(run: str | os.PathLike[str]) -> None:
-    """Refuse what is no directory of a run, be it ever so damaged."""
+    """Refuse what is no directory of a run; even a damaged one is accepted."""
     folder = Path(run)
     if not folder.is_dir():
         what = "is no directory" if folder.exists() else "does not exist"
@@ -99,15 +101,21 @@ def check_run(run: str | os.PathLike[str]) -> None:
         raise RunError(f"{os.fspath(run)!r} is no run", wanted, fix="check the path")
 
 
-def _is_plain(path: Path) -> bool:
+def shown_path(run: str | os.PathLike[str]) -> str:
+    """The path of a run for a command typed here; of one that lies elsewhere its name, since folders tell about the machine."""
+    folder = Path(run).absolute()
+    return os.fspath(folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder.name)
+
+
+def _is_regular_file(path: Path) -> bool:
     """A file itself: not what a link leads to, nor anything that would be waited for."""
     return os.path.isfile(path) and not os.path.islink(path)
 
 
 def text_of(path: Path, most: int) -> str | None:
-    """The text of a small file; None where it is no plain file, cannot be read or is too large."""
+    """The text of a small file; None where it is no regular file, cannot be read or is too large."""
     try:
-        if not _is_plain(path) or path.stat().st_size > most:
+        if not _is_regular_file(path) or path.stat().st_size > most:
             return None
         return path.read_text(encoding="utf-8-sig", errors="replace")
     except OSError:
@@ -171,7 +179,7 @@ def read_run(run: str | os.PathLike[str]) -> RunData:
     config, curves, table = read_config(folder), {}, folder / "metrics.csv"
     problems = ["config.json is damaged"] if config is None else []
     try:
-        curves = read_metrics(folder) if _is_plain(table) else {}
+        curves = read_metrics(folder) if _is_regular_file(table) else {}
         problems += [] if curves else ["there is no metrics.csv yet" if folder.is_dir() else "nothing is written yet"]
     except MinigradError as error:
         problems.append(str(error).splitlines()[0].replace(repr(os.fspath(table)), table.name))
@@ -192,4 +200,4 @@ def _some(files: Mapping[int, Path]) -> dict[int, Path]:
     steps = list(files)
     while len(steps) > MOST_FILES:
         steps = steps[:1] + steps[1:-1][::2] + steps[-1:]
-    return {step: files[step] for step in steps if _is_plain(files[step])}
+    return {step: files[step] for step in steps if _is_regular_file(files[step])}

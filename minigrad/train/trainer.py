@@ -191,7 +191,7 @@ class Trainer:
         self._frames.take(self)  # before the clock starts
         train_step = TrainStep(self.model, self.loss, self.optimizer, self.scaler, self.clip_norm)
         stream = self._stream()
-        self._timer, self._saved_at = Timer(self.step, self.seconds), monotonic()
+        self._timer, self._saved_at = Timer(self.seconds), monotonic()
         if self._saved_step is None:
             self._save()
         while not self._is_over(signal.received):

@@ -9,7 +9,7 @@ from ..errors import MinigradError
 from ..train import Checkpoint, find_checkpoint, read_checkpoint
 from .export import is_exported, load_exported
 from .loaded import Loaded, assembled
-from .run_arguments import arguments_in, spec_of
+from .run_arguments import arguments_in, check_is_run, spec_of
 from .spec import ModelSpec
 
 __all__ = ["load", "load_as"]
@@ -19,6 +19,7 @@ def load(run: str | os.PathLike[str], which: str = "best") -> Loaded:
     """The model of a run directory, of one checkpoint file, or of an exported folder, ready to be used."""
     if is_exported(run):
         return load_exported(run)
+    check_is_run(run)
     checkpoint = read_checkpoint(_best_or_latest(run, which))
     return _loaded(spec_of(arguments_in(checkpoint.state, run), run), checkpoint, run)
 

@@ -45,8 +45,10 @@ def configure(spec: ModelSpec, preset: str | None = None, overrides: Mapping[str
     """The config of a model: its defaults, changed by a preset, changed by overrides, which may be text."""
     fields = {field.name: field for field in dataclasses.fields(spec.config)}
     kinds = typing.get_type_hints(spec.config)
+    renamed = {field.metadata["formerly"]: name for name, field in fields.items() if field.metadata.get("formerly")}
     values = {}
-    for key, value in {**preset_of(spec, preset), **(overrides or {})}.items():
+    for given, value in {**preset_of(spec, preset), **(overrides or {})}.items():
+        key = renamed.get(given, given)
         if key not in fields:
             raise ArgumentError(
                 f"{spec.name} has no setting {key!r}", ", ".join(fields), repr(key), nearest(key, list(fields))

@@ -68,11 +68,16 @@ def _mean_loss(spec: ModelSpec, model: Any, batch: Any) -> Tensor:
 
 
 def _parts(batch: Any) -> Iterator[tuple[str, Tensor]]:
-    """The arrays of a batch, named by their fields or numbers."""
-    for path, part in tree.paths(batch):
-        names = [i for i, key in enumerate(path) if isinstance(key, str)]
-        name = " ".join(map(str, path[names[-1] :] if names else ("batch", *path)))
-        if isinstance(part, Tensor):
-            yield name, part
-        elif is_array(part):
-            yield name, wrap(part)
+    """The arrays of a batch, named by their fields or numbers; what would be "ids" twice is "source" and "target"."""
+    parts = [(path, part) for path, part in tree.paths(batch) if isinstance(part, Tensor) or is_array(part)]
+    short = [_name(path) for path, _ in parts]
+    for (path, part), name in zip(parts, short):
+        if short.count(name) > 1 and len(path) > 1:
+            name = " ".join(map(str, path[:-1] if path[-1] == "ids" else path))
+        yield name, part if isinstance(part, Tensor) else wrap(part)
+
+
+def _name(path: tuple[Any, ...]) -> str:
+    """The last field of a path, and the numbers behind it."""
+    names = [i for i, key in enumerate(path) if isinstance(key, str)]
+    return " ".join(map(str, path[names[-1] :] if names else ("batch", *path)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,14 @@ from ..runtime.process_group import single_process
 from ..train import Trainer
 from ..train.arguments import plain_config
 from ..train.evaluation import evaluation_mode
+from ..train.run_data import shown_path
 from ..viz.graph.graph import Graph
 from ..viz.runs.live import serve
 from ..viz.runs.report import About, Setting
 from ..viz.runs.report import report as write_report
 from .checkpoints import load_as
 from .registry import find
-from .run_arguments import arguments_of
+from .run_arguments import arguments_of, check_is_run
 from .spec import ModelSpec
 
 __all__ = ["about", "about_run", "followed", "report"]
@@ -32,6 +34,7 @@ TALL = 2000  # points; a graph that is taller is shown with its modules closed
 
 def report(run: str | os.PathLike[str], path: str | os.PathLike[str] | None = None) -> Path:
     """Write the page of a run, `report.html` in its directory unless `path` says otherwise, with the graph of its model."""
+    check_is_run(run)
     return write_report(run, path, about_run(run))
 
 
@@ -47,7 +50,7 @@ def about_run(run: str | os.PathLike[str]) -> About:
         loaded = load_as(spec, run)
     except Exception as error:  # the run may be damaged, or the plugin's build may fail
         return dataclasses.replace(known, no_graph=f"the model cannot be loaded: {str(error).splitlines()[0]}")
-    graph, why_none = _graph(spec, loaded.config, loaded.model)
+    graph, why_none = _graph(spec, loaded.config, loaded.model, run)
     return dataclasses.replace(known, graph=graph, no_graph=why_none)
 
 
@@ -60,7 +63,7 @@ def followed(trainer: Trainer, spec: ModelSpec, config: Any) -> Iterator[None]:
     if trainer.out is None:
         raise ArgumentError("a page cannot follow a training that writes nothing down", fix="say where: out=…")
     with single_process():  # the other ranks do not draw
-        graph, why_none = _graph(spec, config, trainer.model, fresh=True)
+        graph, why_none = _graph(spec, config, trainer.model, trainer.out, fresh=True)
     known = dataclasses.replace(about(spec, config), graph=graph, no_graph=why_none)
     with serve(trainer.out, known) as address:
         trainer.progress.say(f"see it live: {address}")
@@ -79,18 +82,20 @@ def about(spec: ModelSpec, config: Any) -> About:
     return About(spec.summary, settings)
 
 
-def _graph(spec: ModelSpec, config: Any, model: Any, fresh: bool = False) -> tuple[str, str]:
+def _graph(
+    spec: ModelSpec, config: Any, model: Any, run: str | os.PathLike[str], fresh: bool = False
+) -> tuple[str, str]:
     """The graph of the model on the example of its spec, as SVG, or the reason why there is none; `fresh` builds a new model."""
     from .graph import graph_of
 
     if sum(p.data.size for p in model.parameters()) > LARGE or len(list(model.modules())) > MODULES:
-        return "", "the model is large; minigrad graph DIR draws its graph"
+        return "", f"the model is large; minigrad graph {shlex.quote(shown_path(run))} draws its graph"
     try:
         with evaluation_mode(model):
             graph = graph_of(spec, config, None if fresh else model, depth=2)
         scene = graph.scene if graph.scene.height <= TALL else Graph(graph.boxes, graph.name, look=graph.look).scene
         return scene.svg(standalone=False), ""
     except MissingExtraError as error:
-        return "", ": ".join(line.strip().removeprefix("fix:").strip() for line in str(error).splitlines())
+        return "", f"{str(error).splitlines()[0]}; minigrad doctor says how to install it"
     except Exception as error:  # whatever a stranger's model may raise
         return "", f"the graph could not be drawn: {type(error).__name__}: {' '.join(str(error).split())}"

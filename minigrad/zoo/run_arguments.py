@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..errors import ArgumentError, CheckpointError, MinigradError
 from ..train import RunError, find_checkpoint, read_state
+from ..train.run import holds_a_run, runs_in
 from .config import configure
-from .registry import find, list_models, package_of
+from .registry import entries, find, list_models, package_of
 from .spec import ModelSpec
 
-__all__ = ["arguments_in", "arguments_of", "are_arguments", "config_of", "newest_run", "other_version", "spec_of"]
+__all__ = [
+    "are_arguments", "arguments_in", "arguments_of", "check_is_run", "config_of", "newest_run", "other_version", "spec_of",
+]  # fmt: skip
+
+MOST = 10  # runs that an error names
 
 # What a run directory says of the model in it, and of which type each is.
 _KINDS: dict[str, Any] = {
@@ -62,6 +68,7 @@ def arguments_of(out: str | os.PathLike[str]) -> dict[str, Any]:
     """What was asked for when a run began: from its latest checkpoint, or from config.json if there is none yet."""
     if Path(out).is_file():
         raise RunError(f"{os.fspath(out)!r} is a file", "the directory of a run", fix="give the directory it is from")
+    check_is_run(out)
     try:
         state = read_state(find_checkpoint(out, "latest"))
     except CheckpointError:
@@ -69,6 +76,20 @@ def arguments_of(out: str | os.PathLike[str]) -> dict[str, Any]:
             raise
         return _first_arguments(out)
     return arguments_in(state, out)
+
+
+def check_is_run(run: str | os.PathLike[str]) -> None:
+    """Refuse the name of a model, and a folder of runs, where a run is asked for; name the runs that could be meant."""
+    given, expected = os.fspath(run), "the directory of a run"
+    if not os.path.exists(run):
+        name = given.partition(":")[0]
+        if name in {entry.name for entry in entries()}:
+            newest = next(_newest_first("runs", lambda folder: _first_arguments(folder)["model"] == name), None)
+            fix = f"train it first: minigrad train {given}" if newest is None else f"give a run of it, such as {newest}"
+            raise RunError(f"{given!r} is a model, not a run", expected, fix=fix)
+    elif not holds_a_run(run) and (inside := runs_in(run)):
+        shown = ", ".join(map(os.fspath, inside[:MOST])) + f" and {len(inside) - MOST} more" * (len(inside) > MOST)
+        raise RunError(f"{given!r} is a folder of runs, not a run", expected, fix=f"give one of them: {shown}")
 
 
 def _first_arguments(out: str | os.PathLike[str]) -> dict[str, Any]:
@@ -103,13 +124,8 @@ def newest_run(
 ) -> Path:
     """The run directory under `root` that was trained last, of models of one task, or of several; `fix` ends the error."""
     tasks = [task] if isinstance(task, str) else task
-    folders = [path.parent for path in Path(root).glob("*/config.json")]
-    for folder in sorted(folders, key=_last_trained, reverse=True):
-        try:
-            if tasks is None or find(_first_arguments(folder)["model"]).task in tasks:
-                return folder
-        except MinigradError:
-            continue
+    for folder in _newest_first(root, lambda run: tasks is None or find(_first_arguments(run)["model"]).task in tasks):
+        return folder
     wanted = "run" if tasks is None else f"run of a model for {' or '.join(tasks)}"
     names = [entry.name for name in tasks or () for entry in list_models(task=name)]
     train = f"minigrad train {names[0] if len(names) == 1 else 'NAME'}"
@@ -117,6 +133,15 @@ def newest_run(
     raise RunError(
         f"there is no {wanted} in {os.fspath(root)!r}", fix="; ".join(filter(None, [f"train one{which}: {train}", fix]))
     )
+
+
+def _newest_first(root: str | os.PathLike[str], is_wanted: Callable[[Path], bool]) -> Iterator[Path]:
+    """The wanted runs under `root`, the one that was trained last first; what cannot be read is passed over."""
+    folders = [path.parent for path in Path(root).glob("*/config.json")]
+    for folder in sorted(folders, key=_last_trained, reverse=True):
+        with contextlib.suppress(MinigradError):
+            if is_wanted(folder):
+                yield folder
 
 
 def _last_trained(folder: Path) -> float:

@@ -25,9 +25,14 @@ _TAKEN = {"name", "out", "data", "seed", "max_steps", "device", "progress", "liv
 _LOADED = {"spec", "config", "model", "tokenizer", "arguments", "step", "path", "verbs", "predict", "evaluate", "draw"}
 
 
-def option(default: Any, help: str, choices: Sequence[Any] = (), least: float | None = None) -> Any:
-    """A field of a config, with its help, and the values it may have: one of `choices`, or at least `least`."""
-    known = {"help": help, "choices": tuple(choices)}
+def option(
+    default: Any, help: str, choices: Sequence[Any] = (), least: float | None = None, formerly: str | None = None
+) -> Any:
+    """A field of a config, with its help, and the values it may have: one of `choices`, or at least `least`.
+
+    `formerly` is the name of the setting in runs of older versions.
+    """
+    known = {"help": help, "choices": tuple(choices), "formerly": formerly}
     return dataclasses.field(default=default, metadata=known if least is None else {**known, "least": least})
 
 
@@ -77,14 +82,14 @@ class DemoResult:
 
 @dataclasses.dataclass(frozen=True)
 class Demo:
-    """How `minigrad demo` shows a model: it trains the model, then calls `judge(loaded, folder)`.
+    """How `minigrad demo` shows a model: it trains the model, then calls `evaluate(loaded, folder)`.
 
-    `title` is the first line of it, `judging` says what is evaluated, and settings that are `fixed` cannot be changed.
+    `title` is its first line, `evaluating` says what the model is evaluated on. Settings that are `fixed` cannot be changed.
     """
 
     title: str
-    judging: str
-    judge: Callable[[Any, Any], DemoResult]
+    evaluating: str
+    evaluate: Callable[[Any, Any], DemoResult]
     fixed: Sequence[str] = ()
 
 

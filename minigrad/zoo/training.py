@@ -21,7 +21,7 @@ from ..optim import AdamW
 from ..random import seed_everything
 from ..runtime.process_group import process_group, single_process
 from ..train import RunError, Trainer, TrainResult
-from ..train.run import holds_a_run
+from ..train.run import foreign_files, holds_a_run
 from .checkpoints import load_as
 from .config import configure
 from .data import check_paths, data_of, paths_of
@@ -30,7 +30,9 @@ from .registry import blamed, find, package_of
 from .run_arguments import arguments_of, config_of, spec_of
 from .spec import ModelSpec
 
-__all__ = ["adamw", "create", "named", "resume", "train", "trainer_of"]
+__all__ = ["adamw", "check_out", "create", "named", "resume", "train", "trainer_of"]
+
+SHOWN = 5  # names of foreign files in an error
 
 
 def named(name: str) -> tuple[ModelSpec, str | None]:
@@ -134,7 +136,7 @@ def trainer_of(
 ) -> Trainer:
     """A Trainer for a model of the zoo; with `again`, one that goes on with the run in `out`."""
     if out is not None and not again:
-        _refuse_unfit(out)
+        check_out(out, spec.name)
     seed_everything(seed)
     given = data_of(spec, config, data)
     config = given.config if given.config is not None else config
@@ -175,6 +177,8 @@ def trainer_of(
         maximize=spec.maximize,
         progress=progress,
     )
+    if steps < config.steps and not again:
+        trainer.progress.say(f"stops after {steps:,} of {config.steps:,} steps, as asked")
     trainer.resume_hint = f"minigrad resume {shlex.quote(os.fspath(out or ''))}"
     _connect_displays(
         trainer, Loaded(spec, config, model, given.tokenizer, {**arguments, "max_steps": steps}, 0, Path(out or ""))
@@ -213,19 +217,34 @@ def adamw(model: Any, config: Any) -> Any:
     return AdamW(model.parameters(), lr=config.lr, weight_decay=config.weight_decay)
 
 
-def _refuse_unfit(out: str | os.PathLike[str]) -> None:
-    """Refuse a directory that holds a run, or cannot be written to, before the data is prepared."""
-    ranks, folder = process_group(), os.fspath(out)
+def check_out(out: str | os.PathLike[str], name: str) -> None:
+    """Refuse a directory in which no run of the model `name` can begin, before its data is prepared."""
+    ranks = process_group()
     with ranks.abort_on_error():
-        if ranks.broadcast(ranks.rank == 0 and holds_a_run(out)):
-            raise RunError(
-                f"{folder!r} already holds a run",
-                fix=f"go on with it: minigrad resume {folder}; or choose another --out",
-            )
-        place = Path(out).absolute()
-        there = next(path for path in (place, *place.parents) if os.path.exists(path))
-        if ranks.rank == 0 and not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):
-            problem = "may not be written to" if there.is_dir() else "is a file"
-            raise RunError(
-                f"{folder!r} cannot be a run directory: {os.fspath(there)!r} {problem}", fix="choose another --out"
-            )
+        problem = ranks.broadcast(_unfit(Path(out), name) if ranks.rank == 0 else None)
+        if problem is not None:
+            raise RunError(**problem)
+
+
+def _unfit(out: Path, name: str) -> dict[str, Any] | None:
+    """What is wrong with a place for a run, as the arguments of an error: one has to be new, empty, and writable."""
+    folder, other = os.fspath(out), "choose another --out"
+    if holds_a_run(out):
+        return {
+            "problem": f"{folder!r} already holds a run",
+            "fix": f"go on with it: minigrad resume {folder}; or {other}",
+        }
+    if foreign := foreign_files(out):
+        inside = out / name.replace(":", "-")
+        return {
+            "problem": f"{folder!r} cannot be a run directory: it holds other files",
+            "expected": "a directory that is new, or empty",
+            "got": ", ".join(foreign[:SHOWN]) + (f" and {len(foreign) - SHOWN} more" if len(foreign) > SHOWN else ""),
+            "fix": other if inside.exists() else f"{other}, such as --out {shlex.quote(os.fspath(inside))}",
+        }
+    place = out.absolute()
+    there = next(path for path in (place, *place.parents) if os.path.exists(path))
+    if there.is_dir() and os.access(there, os.W_OK | os.X_OK):
+        return None
+    problem = "may not be written to" if there.is_dir() else "is a file"
+    return {"problem": f"{folder!r} cannot be a run directory: {os.fspath(there)!r} {problem}", "fix": other}

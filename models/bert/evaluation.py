@@ -122,8 +122,8 @@ def evaluate(loaded: Any, path: str | None) -> dict[str, Any]:
         for answer in loaded.model.head.answers
         if math.prod(sizes_of(answer, config)) <= LARGEST
     }
-    batches = batches_of(config, tokenizer, evaluated, judging=True)
-    found = {"judged_by": by, "texts": len(batches.examples), **compared(loaded, batches, taught)}
+    batches = batches_of(config, tokenizer, evaluated, evaluating=True)
+    found = {"evaluated_on": by, "texts": len(batches.examples), **compared(loaded, batches, taught)}
     if config.task == "pretrain":
         found["perplexity"] = perplexity(found["loss_words"])
     if config.task == "pretrain" and path is None:

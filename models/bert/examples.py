@@ -13,7 +13,7 @@ from minigrad.errors import ArgumentError
 from .batches import IGNORED, Labelled, MaskedPairs, encoded, joined, texts_of
 from .pretrained import taken_over
 from .tasks import TAGS, Example, examples
-from .text import HELD_OUT, JUDGED, LEARNED, Examples, own_examples, parted, pretraining_pairs, unseen
+from .text import EVALUATED, HELD_OUT, LEARNED, Examples, own_examples, parted, pretraining_pairs, unseen
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,8 +31,8 @@ def examples_of(config: Any, path: str | None) -> Examples:
     if config.task == "pretrain":
         return pretraining_pairs(config.examples, path)
     if path is None:
-        learned, judged = examples(config.task, config.examples, LEARNED), min(config.examples, JUDGED)
-        return Examples(learned, unseen(examples(config.task, 2 * judged, HELD_OUT), learned)[:judged])
+        learned, evaluated = examples(config.task, config.examples, LEARNED), min(config.examples, EVALUATED)
+        return Examples(learned, unseen(examples(config.task, 2 * evaluated, HELD_OUT), learned)[:evaluated])
     if config.task != "classify":
         raise ArgumentError(
             f"bert: task={config.task} makes its own examples", "no --data", repr(path),
@@ -92,7 +92,7 @@ def _class(config: Any, label: str) -> int:
     return config.classes.index(label)
 
 
-def batches_of(config: Any, tokenizer: Tokenizer, found: list[Example], seed: int = 0, judging: bool = False) -> Any:
+def batches_of(config: Any, tokenizer: Tokenizer, found: list[Example], seed: int = 0, evaluating: bool = False) -> Any:
     """A sampler of examples; for evaluation, always the same batches."""
     rows = [columns for example in found if (columns := columns_of(config, tokenizer, example)) is not None]
     tokens, lost, is_pretraining = max(config.batch, config.context), len(found) - len(rows), config.task == "pretrain"
@@ -103,10 +103,10 @@ def batches_of(config: Any, tokenizer: Tokenizer, found: list[Example], seed: in
             fix="give other text" if is_pretraining else "give a larger context",
         )
     if is_pretraining:
-        made: Any = MaskedPairs(rows, tokens, config.vocab, config.mask, seed, blanks=judging)
+        made: Any = MaskedPairs(rows, tokens, config.vocab, config.mask, seed, blanks=evaluating)
         made.report = dataclasses.replace(made.report, empty=lost)
     else:
-        made = Labelled(rows, tokens, seed=seed, shuffle=not judging)
+        made = Labelled(rows, tokens, seed=seed, shuffle=not evaluating)
         made.report = dataclasses.replace(made.report, too_long=lost, limit=config.context)
     return made
 
@@ -128,7 +128,7 @@ def data_of(config: Any, path: str | None) -> zoo.Data:
         train.report = DataReport(**dataclasses.asdict(train.report), read=summary)
     return zoo.Data(
         train,
-        valid=batches_of(config, tokenizer, held, judging=True) if held else None,
+        valid=batches_of(config, tokenizer, held, evaluating=True) if held else None,
         config=config,
         tokenizer=tokenizer,
     )

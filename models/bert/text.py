@@ -15,7 +15,7 @@ from .batches import IGNORED
 from .tasks import Example
 
 LEARNED, HELD_OUT = 0, 1  # seeds of what is generated
-JUDGED = 1000  # generated examples that are held out, at most
+EVALUATED = 1000  # generated examples that are held out, at most
 HELD = 20  # of a text of one's own, one paragraph or line in so many is held out
 ALONE = 5  # one text in so many is no pair, but one or two sentences from anywhere, as people type them
 LONGEST = 12  # sentences of a document; a longer one is several
@@ -36,8 +36,8 @@ def pretraining_pairs(count: int, path: str | None) -> Examples:
     if path is None:
         alone = fragments(list(story.sentences) for story in stories(count // ALONE, LEARNED))
         learned = [*map(_as_example, sentence_pairs(count - len(alone), LEARNED)), *alone]
-        judged = min(count, JUDGED)
-        return Examples(learned, unseen(map(_as_example, sentence_pairs(2 * judged, HELD_OUT)), learned)[:judged])
+        evaluated = min(count, EVALUATED)
+        return Examples(learned, unseen(map(_as_example, sentence_pairs(2 * evaluated, HELD_OUT)), learned)[:evaluated])
     text, report = read_text(path)
     found = documents(text)
     if not any(len(document) > 1 for document in found):

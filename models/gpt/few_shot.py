@@ -72,10 +72,10 @@ def few_shot_data(config: Any, path: str | None) -> Data:
     refuse_data("few-shot", path)
     tokenizer = CharTokenizer(LETTERS + LETTERS.upper() + ">;")
     seed = int(mg.randint(0, 2**31, (1,)).item())
-    judged = text_batch(np.random.default_rng(0), 128, tokenizer, held_out=True)
+    evaluated = text_batch(np.random.default_rng(0), 128, tokenizer, held_out=True)
 
     def valid(model: Any) -> dict[str, float]:
-        return {"loss": mean_loss(model, judged), "right_after_two": right(model, tokenizer, 2, 120)}
+        return {"loss": mean_loss(model, evaluated), "right_after_two": right(model, tokenizer, 2, 120)}
 
     return Data(
         MadeBatches(

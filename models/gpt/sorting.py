@@ -20,7 +20,7 @@ from .model import IGNORED, mean_loss
 from .task import MadeBatches, Task, next_tokens, refuse_data
 
 EPOCH = 100  # batches that are called an epoch
-JUDGED = 500  # sequences in a validation
+EVALUATED = 500  # sequences in a validation
 ASKED = 5000  # sequences in an evaluation
 DIGITS = "0123456789"
 
@@ -55,14 +55,14 @@ def sort_data(config: Any, path: str | None) -> Data:
     tokenizer = tokenizer_of(config)
     draw = partial(drawn, length=config.digits, kinds=config.kinds)
     seed = int(mg.randint(0, 2**31, (1,)).item())
-    judged = draw(np.random.default_rng(0), JUDGED, held_out=True)
+    evaluated = draw(np.random.default_rng(0), EVALUATED, held_out=True)
 
     def make(random: np.random.Generator) -> BlockBatch:
         return batch_of(draw(random, config.batch, held_out=False), tokenizer)
 
     def valid(model: Any) -> dict[str, float]:
-        right = (answers(model, tokenizer, judged) == np.sort(judged, axis=1)).all(axis=1)
-        return {"loss": mean_loss(model, batch_of(judged, tokenizer)), "right": float(right.mean())}
+        right = (answers(model, tokenizer, evaluated) == np.sort(evaluated, axis=1)).all(axis=1)
+        return {"loss": mean_loss(model, batch_of(evaluated, tokenizer)), "right": float(right.mean())}
 
     return Data(
         MadeBatches(make, EPOCH, seed, digits=config.digits, kinds=config.kinds, batch=config.batch),

@@ -29,7 +29,7 @@ from ..corpora import story_text
 from .model import loss
 from .task import Task
 
-JUDGED = 64  # blocks of a batch when only the loss is wanted, at most
+EVALUATED = 64  # blocks of a batch when only the loss is wanted, at most
 LOGITS = 2**26  # numbers that may then be computed at once
 PREDICTED = 100  # tokens with which `predict` continues an input
 SHOWN = 200  # tokens of a sample at a validation
@@ -83,7 +83,7 @@ def whole(config: Any, ids: list[int]) -> BlockBatches | None:
     """Every token after the first as a target exactly once; None where there is none."""
     if len(ids) < 2:
         return None
-    rows = min(max(LOGITS // (config.context * config.vocab), 1), JUDGED)
+    rows = min(max(LOGITS // (config.context * config.vocab), 1), EVALUATED)
     return BlockBatches(ids, config.context, rows, order="sequential")
 
 
@@ -91,13 +91,13 @@ def evaluate_text(loaded: Any, path: str | None) -> dict[str, Any]:
     """The mean loss over the whole of the text that was held out, or over the whole of another file."""
     config, text = loaded.config, text_of(loaded.config, path)
     is_own = loaded.arguments["data"] == (None if path is None else os.path.abspath(path))
-    judged = split_text(text, valid=0.1).valid if is_own else text
-    batches = whole(config, loaded.tokenizer.encode(judged))
+    evaluated = split_text(text, valid=0.1).valid if is_own else text
+    batches = whole(config, loaded.tokenizer.encode(evaluated))
     if batches is None:
         raise DataError(
             "gpt: too little text is held out for an evaluation",
             "2 tokens or more",
-            repr(judged),
+            repr(evaluated),
             "give another --data",
         )
     mean = mean_loss(loaded.model, loss, batches)["loss"]
@@ -105,9 +105,9 @@ def evaluate_text(loaded: Any, path: str | None) -> dict[str, Any]:
     return {
         "whole_validation_loss" if is_own else "whole_text_loss": mean,
         "perplexity": perplexity(mean),
-        "bits_per_character": mean * targets / max(len(judged), 1) / math.log(2),
+        "bits_per_character": mean * targets / max(len(evaluated), 1) / math.log(2),
         "tokens": targets,
-        "unknown": loaded.tokenizer.unknown_rate(judged),
+        "unknown": loaded.tokenizer.unknown_rate(evaluated),
     }
 
 

@@ -46,7 +46,9 @@ class TranslatorConfig(Config):
     beams: int = option(5, "beams that a translation is searched with; 1 is greedy", least=1)
     alpha: float = option(1.0, "length penalty of the search: the more, the longer", least=0)
     bleu: str = option("13a", "how BLEU cuts texts into words", choices=("13a", "intl", "char", "none"))
-    judged: int = option(1000, "how many test sentences are translated in an evaluation, at most", least=1)
+    evaluated: int = option(
+        1000, "how many test sentences are translated in an evaluation, at most", least=1, formerly="judged"
+    )
 
     def __post_init__(self) -> None:
         if self.dim and self.heads:

@@ -13,7 +13,7 @@ import numpy as np
 import minigrad as mg
 from minigrad.data import PAD, PairBatches
 from minigrad.decode import greedy_all
-from minigrad.errors import ArgumentError, MissingExtraError
+from minigrad.errors import ArgumentError, MissingExtraError, install_hint
 from minigrad.metrics import corpus_bleu, corpus_chrf, exact_match, perplexity, sentence_bleu
 from minigrad.zoo.data import paths_of
 
@@ -125,7 +125,7 @@ def evaluate(loaded: Any, path: str | None) -> dict[str, Any]:
 
 def _scores_of(loaded: Any, pairs: Sequence[Pair]) -> dict[str, Any]:
     config, tokenizer = loaded.config, loaded.tokenizer
-    groups = _grouped(pairs, config.judged)
+    groups = _grouped(pairs, config.evaluated)
     references = list(groups.values())
     said = [found.text for found in translate(loaded, list(groups))]
     firsts = [(source, texts[0]) for source, texts in groups.items()]
@@ -149,7 +149,7 @@ def _compared(config: Any, groups: dict[str, list[str]], said: list[str]) -> tup
     try:
         bleu = corpus_bleu(said, references, tokenize=config.bleu, lowercase=form_of(config) == "lower")
     except MissingExtraError:
-        _warn_once("BLEU and chrF are left out, since sacrebleu is not installed: pip install 'minigrad[metrics]'")
+        _warn_once(f"BLEU and chrF are left out, since sacrebleu is not installed: {install_hint('metrics')}")
         return {}, {}
     chrf = corpus_chrf(said, references)
     signatures = {"bleu_signature": bleu.signature, "chrf_signature": chrf.signature}
@@ -190,7 +190,7 @@ def exposure(loaded: Any, path: str | None = None) -> list[Position]:
     In training it only ever sees true tokens before the next one. On its own, one mistake leads to others: that is
     exposure bias, which scheduled sampling (`sampling=0.2`) is meant to lessen.
     """
-    pairs = next(iter(tests_of(loaded, path).values()))[: loaded.config.judged]
+    pairs = next(iter(tests_of(loaded, path).values()))[: loaded.config.evaluated]
     loaded.model.eval()
     return positions(loaded, pairs)
 

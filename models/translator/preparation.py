@@ -151,7 +151,7 @@ def summary(config: Any, corpus: Corpus, batches: int) -> str:
             corpus.summary,
             f"text: {config.form}; vocabulary: {config.vocab:,} {words} of both languages",
             f"model: {shape}, dropout {config.dropout:g}{inner}",
-            f"training: {config.steps:,} steps, {config.steps / batches:.1f} epochs, "
+            f"plan: {config.steps:,} steps, {config.steps / batches:.1f} epochs, "
             f"batches of up to {config.batch:,} tokens on each side, a rate of up to {config.lr:g}",
         ]
     )

@@ -146,11 +146,11 @@ def evaluate(loaded: Any, path: str | None) -> dict[str, Any]:
     from minigrad.train.evaluation import evaluate as mean_loss
 
     learned, held = split(lines_of(loaded.config, path))
-    judged = pairs_of(loaded.config, held or learned, loaded.tokenizer)
+    evaluated = pairs_of(loaded.config, held or learned, loaded.tokenizer)
     points = word_space(loaded)
     found = {
         "words": len(points.words),
-        "loss": mean_loss(loaded.model, loss, judged)["loss"],
+        "loss": mean_loss(loaded.model, loss, evaluated)["loss"],
         "loss_knowing_nothing": (1 + loaded.config.negatives) * math.log(2),
     }
     if path is not None:

@@ -2,18 +2,26 @@
 
 `NAMES` answers from the installed cupy, which imports without a GPU. Where cupy is not installed it answers from
 `cupy_names.json`, a frozen copy of the few names that are in use; `python -m tests.support.cupy_names` writes that file anew.
+This needs CuPy, but no GPU.
 """
 
 from __future__ import annotations
 
 import inspect
 import json
+import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from minigrad.errors import MinigradError, install_hint
+
 FROZEN = Path(__file__).with_name("cupy_names.json")
 Parameters = list[str] | None  # None for what is not a function
+
+
+class MissingName(MinigradError, AttributeError):
+    """CuPy lacks a name, or the frozen list of its names does. As a MinigradError it is not taken for a wrong operand."""
 
 
 class Kwargs:
@@ -106,7 +114,34 @@ except ImportError:
     NAMES = frozen_names()
 CUPY_IS_INSTALLED = isinstance(NAMES, InstalledNames)
 
-if __name__ == "__main__":
+
+def missing(dotted: str) -> MissingName:
+    """The error for a name that the fake device does not have."""
+    if CUPY_IS_INSTALLED:
+        return MissingName(f"CuPy has no {dotted!r}", fix="compute it with functions that CuPy has")
+    return MissingName(
+        f"the fake device does not know {dotted!r}: its list of CuPy's names lacks it",
+        f"one of the names in {FROZEN.parent.parent.name}/{FROZEN.parent.name}/{FROZEN.name}",
+        f"cupy.{dotted}",
+        "if CuPy has it, refresh the list: python -m tests.support.cupy_names, with CuPy installed "
+        f"({install_hint('test-cuda')}; it needs no GPU)",
+    )
+
+
+def main() -> int:
+    """Write the frozen list anew."""
+    if not CUPY_IS_INSTALLED:
+        print(
+            f"The list of CuPy's names is read from CuPy, which is not installed. It needs no GPU:\n  "
+            f"{install_hint('test-cuda')}",
+            file=sys.stderr,
+        )
+        return 1
     from .cupy_usage import names_in_use
 
     freeze(names_in_use())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

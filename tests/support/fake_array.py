@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from .cupy_names import NAMES, misuse
+from .cupy_names import NAMES, missing, misuse
 
 SCALARS = (bool, int, float, complex, np.generic)
 DEVICE_COUNT = 2
@@ -59,6 +59,9 @@ class FakeArray:
         self._host = host
         self.base = base
         self.device = Device(current_device() if device is None else device)
+
+    def __getattr__(self, name: str) -> Any:
+        raise missing(f"ndarray.{name}")
 
     shape = property(lambda self: self._host.shape)
     dtype = property(lambda self: self._host.dtype)

@@ -17,7 +17,7 @@ import numpy as np
 
 from minigrad.engine.backend import CupyBackend, register
 
-from .cupy_names import NAMES
+from .cupy_names import NAMES, missing
 from .fake_array import DEVICE_COUNT, Device, FakeArray, check_call, computable, host_index, operand, rewrap, unwrap
 
 _ATOMIC = ("int32", "uint32", "uint64", "float16", "float32", "float64")  # what CUDA can add without a race
@@ -63,7 +63,7 @@ class FakeUfunc(FakeFunction):
     def __getattr__(self, method: str) -> Any:
         dotted = f"{self.name}.{method}"
         if method not in ("reduce", "accumulate", "outer", "reduceat") or dotted not in NAMES:
-            raise AttributeError(f"cupy.{dotted} does not exist")
+            raise missing(dotted)
         return FakeFunction(dotted, getattr(self.compute, method))
 
     def at(self, a: FakeArray, indices: Any, b: Any = None) -> None:
@@ -141,7 +141,7 @@ class FakeGenerator:
 
     def __getattr__(self, name: str) -> FakeFunction:
         if f"random.Generator.{name}" not in NAMES:
-            raise AttributeError(f"cupy.random.Generator.{name} does not exist")
+            raise missing(f"random.Generator.{name}")
         return FakeFunction(f"random.Generator.{name}", getattr(self._host, name))
 
 
@@ -173,7 +173,7 @@ class FakeModule:
     def __getattr__(self, name: str) -> Any:
         dotted = self._prefix + name
         if dotted not in NAMES:
-            raise AttributeError(f"module 'cupy' has no attribute {dotted!r}")
+            raise missing(dotted)
         found = _SPECIAL[dotted] if dotted in _SPECIAL else self._convert(dotted, getattr(self._real, name))
         setattr(self, name, found)
         return found

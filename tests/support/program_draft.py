@@ -6,9 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import torch
 
-from .programs import Copying, Step, execute, their_names
+from .programs import Copying, Step, execute, their_names, torch
 
 LIMIT = 1e3  # values beyond it end a program: rounding would be all that is compared
 

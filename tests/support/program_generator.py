@@ -6,11 +6,10 @@ import math
 from typing import Any
 
 import numpy as np
-import torch
 
 from . import program_ops as ops
 from .program_draft import Draft, dtype_of, is_float
-from .programs import Program
+from .programs import Program, torch
 
 
 def overlaps(a: Any, b: Any) -> bool:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import torch
 
 from .program_draft import Draft, dtype_of, is_float
-from .programs import DTYPES
+from .programs import DTYPES, torch
 
 # Each function of one tensor, {0}, as minigrad and as PyTorch write it.
 UNARY = (

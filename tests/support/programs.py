@@ -14,13 +14,15 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import torch
-from torch.nn import functional as torch_functional
-from torch.overrides import TorchFunctionMode
+import pytest
 
 import minigrad as mg
 from minigrad import kernels
 from minigrad.errors import MinigradError
+
+torch = pytest.importorskip("torch", reason="PyTorch, the oracle of random programs, is not installed")
+from torch.nn import functional as torch_functional  # noqa: E402
+from torch.overrides import TorchFunctionMode  # noqa: E402
 
 torch.set_num_threads(1)
 NAME = re.compile(r"\b(?:[xvgkw]\d+|total)\b")

@@ -21,11 +21,15 @@ from .documents import ROOT, Piece, Unknown
 
 PLACEHOLDERS = {"NAME": "xor", "SEED": "1", "TASK": "sort"}
 RUNS = {"sample": "gpt", "attention": "gpt"}  # the model of a RUN on a page that is about no model; else it is xor
-BY_THEIR_OWN_TESTS = (["demo"], ["eval", "runs/bert"])  # test_demo.py; test_model_bert.py, since it trains a baseline
+BY_THEIR_OWN_TESTS = (
+    ["demo"],
+    ["demo", "NAME"],
+    ["eval", "runs/bert"],
+)  # test_demo.py; test_model_bert.py, since it trains a baseline
 TRAINED = {"runs/denoise": "translator:denoise"}  # runs that a page uses and no command of it trains
 # What is small, and still knows the words that a page asks for; of other models, what their spec calls tiny.
 SMALL: dict[str, dict[str, Any]] = {
-    "translator": {"pairs": 100, "depth": 1, "dim": 16, "heads": 2, "hidden": 16, "judged": 8},
+    "translator": {"pairs": 100, "depth": 1, "dim": 16, "heads": 2, "hidden": 16, "evaluated": 8},
     "bert": {"layers": 1, "dim": 8, "heads": 2, "hidden": 8, "vocab": 300, "examples": 60, "batch": 512},
     "word2vec": {"size": 4, "stories": 800, "batch": 16},
 }
@@ -79,13 +83,21 @@ Short = Iterator[list[str]]  # the words of commands
 def minigrad(page: Page, words: list[str]) -> Short:
     """Training takes two steps of a small model; all other verbs do what they do, with runs that were trained so."""
     verb, *rest = words
+    if verb == "help":
+        yield ["minigrad", *words]
+        return
     if verb not in COMMANDS:
         raise Unknown(f"there is no verb {verb!r}")
     if page.optional:
         raise Unknown(f"{page.optional[0]} in brackets is not tried")
     run = f"runs/{page.model or RUNS.get(verb, 'xor')}"
     rest = [run if word == "RUN" else PLACEHOLDERS.get(word, word) for word in rest]
-    if [verb, *rest] in BY_THEIR_OWN_TESTS or not rest and verb not in ("doctor", "list"):
+    if (
+        words in BY_THEIR_OWN_TESTS
+        or [verb, *rest] in BY_THEIR_OWN_TESTS
+        or not rest
+        and verb not in ("doctor", "list")
+    ):
         return  # without more, it is a name
     if verb == "train" and "--help" not in rest:
         yield training(page, rest)

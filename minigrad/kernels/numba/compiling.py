@@ -113,13 +113,19 @@ exact = numba.njit(nogil=True, error_model="numpy", fastmath={"contract"})
 
 def kernel(function: Callable[..., Any]) -> Any:
     """The function as numba compiles it when it is first called, or as it was compiled and kept by another process."""
-    dispatcher = _compiled(function)
+    return kept(_compiled(function), f"compiling kernels that are new here, at most about {SECONDS} s …")
+
+
+def kept(dispatcher: Any, notice: str) -> Any:
+    """A function of numba's whose compiled code is kept; `notice` is said when it has to be compiled."""
     if KEPT_IN is not None:
-        dispatcher._cache = _Kept(function)  # as numba's own cache=True does
+        dispatcher._cache = _Kept(dispatcher.py_func)  # as numba's own cache=True does
+    _notices[dispatcher] = notice
     return dispatcher
 
 
 _said: set[str] = set()
+_notices: dict[Any, str] = {}  # what to say when a function is compiled
 
 
 def _say_once(text: str) -> None:
@@ -133,9 +139,9 @@ class _Notice(event.Listener):
     """Says that kernels are being compiled, so that the program does not seem to hang."""
 
     def on_start(self, event: Any) -> None:
-        function = event.data["dispatcher"].py_func
-        if (function.__module__ or "").startswith(__package__):
-            _say_once(f"compiling kernels that are new here, at most about {SECONDS} s …")
+        notice = _notices.get(event.data["dispatcher"])
+        if notice is not None:
+            _say_once(notice)
 
     def on_end(self, event: Any) -> None:
         pass

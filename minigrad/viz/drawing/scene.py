@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ArgumentError, MissingExtraError, nearest
+from ...errors import ArgumentError, MissingExtraError, install_hint, nearest
 from ...saving import check_folder, write_atomically
 from .colors import DARK, LIGHT, resolve
 
@@ -179,7 +179,7 @@ class Scene:
             from .figure import paint
         except ImportError as error:
             what = f"a {suffix} needs matplotlib, which is not installed"
-            raise MissingExtraError(what, fix="pip install 'minigrad[viz]', or write an .svg") from error
+            raise MissingExtraError(what, fix=f"{install_hint('viz')}, or write an .svg") from error
         write_atomically(target, paint(self, suffix[1:], dark))
         return target
 

@@ -18,7 +18,7 @@ from ...engine.op import PACKAGE
 from ...engine.tensor import Tensor
 from ...nn.module import Module, Parameter
 from ..drawing.arrays import Digest, number
-from .values import UNKNOWN, input_names, inputs_of, plain, saved_by_name, values_of
+from .values import UNKNOWN, as_numpy, input_names, inputs_of, saved_by_name, values_of
 
 __all__ = ["Box", "Input", "Names", "Watcher", "boxes_of", "is_own", "key_of", "names_in"]
 
@@ -189,16 +189,16 @@ class _Trace:
         return next((node for node in reversed(makers) if user is None or node.time < user.time), None)
 
     def _add_op(self, node: Node) -> None:
-        op, picks, note, out = node.plan.op, node.plan.picks, node.note, self.values.get(node)
+        op, index, note, out = node.plan.op, node.plan.output_index, node.note, self.values.get(node)
         name, _ = self.known.get(id(node), ("", None))
         dtype = ", ".join(map(str, node.dtype if isinstance(node.dtype, tuple) else (node.dtype,)))
-        box = Box("op", op.name if picks is None else "output", name, node.shape, dtype, symbol=op.symbol or "")
+        box = Box("op", op.name if index is None else "output", name, node.shape, dtype, symbol=op.symbol or "")
         box.node = node if node not in self.apart else None
         self._connect(box, node)
         if is_array(out):
-            box.value_digest, box.device = Digest(plain(out)), device_of(out)
+            box.value_digest, box.device = Digest(as_numpy(out)), device_of(out)
         box.calls = note.calls if note is not None else self._calls(node.scope)
-        if picks is None:
+        if index is None:
             self._count(box, node, out)
             box.line, box.seconds = (note.line, note.seconds) if note is not None else ("", None)
         self.made[node] = box
@@ -247,7 +247,7 @@ class _Trace:
             is_given = node is not None or id(array) in self.given or bool(name)
             kind = "parameter" if isinstance(found, Parameter) else "input" if is_given else "constant"
             like: Any = array if node is None else node
-            known = None if array is None else Digest(plain(array))
+            known = None if array is None else Digest(as_numpy(array))
             self.made[key] = Box(kind, "", name, like.shape, str(like.dtype), node=node, value_digest=known)
         return self.made[key]
 
@@ -255,7 +255,7 @@ class _Trace:
         if id(array) in self.given:
             return array
         for one in self.given.values():
-            if one.shape == array.shape and one.dtype == array.dtype and np.array_equal(plain(one), plain(array)):
+            if one.shape == array.shape and one.dtype == array.dtype and np.array_equal(as_numpy(one), as_numpy(array)):
                 return one
         return array
 

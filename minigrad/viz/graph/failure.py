@@ -13,9 +13,9 @@ from typing import Any
 from ...debug import Failure, Recorder
 from ...engine.backend import is_array
 from ...engine.graph import Node, collect
-from ...engine.modes import tracing
 from ...engine.tensor import Tensor, wrap
 from ...errors import describe
+from ...tracer import tracing
 from ..drawing.scene import checked_target, clean
 from .boxes import Box, Input, Names, boxes_of, is_own, key_of, names_in
 from .graph import SUFFIXES, Graph
@@ -125,7 +125,7 @@ def _backward_boxes(failed: Node | None, began: Node | None, known: Names, error
         root = began if began is not None and failed in collect([began]) else failed
         if root is began or not roots:
             outs = root.note.outputs if root.note is not None else (None,)
-            roots = [wrap(outs[root.plan.picks or 0], root)]
+            roots = [wrap(outs[root.plan.output_index or 0], root)]
     boxes = boxes_of(roots, known) if roots else []
     for box in boxes:
         if failed is not None and box.node is failed:

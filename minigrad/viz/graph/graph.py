@@ -15,11 +15,12 @@ from typing import Any
 
 from ... import kernels, tree
 from ...engine.graph import Node
-from ...engine.modes import enable_grad, tracing
+from ...engine.modes import enable_grad
 from ...engine.tensor import Tensor
 from ...errors import ArgumentError, GradientError, MissingExtraError, describe, is_whole, nearest
 from ...nn.module import Module
 from ...ops.creation import tensor
+from ...tracer import tracing
 from ..drawing.page import as_data
 from ..drawing.scene import Scene, clean, write_as
 from .boxes import Box, Watcher, boxes_of, key_of, names_in
@@ -45,6 +46,8 @@ def graph(
 ) -> Graph:  # fmt: skip
     """The graph of a tensor, `graph(loss)`; or of a model or function called with inputs, `graph(model, x)`.
 
+    Of a compiled function, `graph(compiled)` shows which ops became one loop.
+
     A call is watched, so that every number is there; a tensor shows what is still known, which is all of it if it was
     computed inside `with mg.debug():`. `depth` says how many levels of modules a still picture opens; `direction` is
     "forward", "backward" or "both"; `color` tells a cost, "time", "bytes" or "flops". A model is computed by ordinary ops
@@ -61,6 +64,8 @@ def graph(
     to see every number, compute it inside `with mg.debug():`
     """
     look = Look(direction, color)
+    if hasattr(what, "in_loops") and not inputs:  # a compiled function
+        what, inputs = what.in_loops()
     if not is_whole(depth) or depth < 1:
         raise ArgumentError("graph: depth counts levels of modules", "a whole number from 1 on", repr(depth))
     _check_call(what, inputs, options)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from ...errors import MinigradError, MissingExtraError
+from ...errors import MinigradError, MissingExtraError, install_hint
 from ..drawing.scene import clean
 from .labels import Label, Look, frame_title
 from .view import View
@@ -62,7 +62,7 @@ def _graphviz() -> Any:
         import graphviz
     except ImportError as error:
         what = "a picture of a graph needs the package graphviz, which is not installed"
-        raise MissingExtraError(what, fix="pip install 'minigrad[viz]'; .json and text need nothing") from error
+        raise MissingExtraError(what, fix=f"{install_hint('viz')}; .json and text need nothing") from error
     return graphviz
 
 
@@ -139,7 +139,7 @@ def _drawn(dot: str) -> Any:
     try:
         import pygraphviz
     except ImportError as error:
-        what, fix = "is not installed", "pip install 'minigrad[viz]'"
+        what, fix = "is not installed", install_hint("viz")
         if not isinstance(error, ModuleNotFoundError):  # as of a library that the barest systems lack
             what, fix = f"cannot be loaded: {error}", "install it with the system's packages: apt-get install graphviz"
         fix += "; .dot, .json and text need nothing more"

@@ -23,7 +23,7 @@ __all__ = ["scene_of"]
 MARGIN = 16.0
 LEGEND = {
     "input": "given", "parameter": "parameter", "constant": "constant", "op": "op", "module": "opens", "output": "output",
-    "port": "elsewhere", "error": "failed",
+    "port": "outside this view", "error": "failed",
 }  # fmt: skip
 
 

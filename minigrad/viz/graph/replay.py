@@ -14,13 +14,14 @@ import numpy as np
 from ... import kernels
 from ...engine.backend import as_array, backend_of, on_device_of
 from ...engine.graph import Node, pull
-from ...engine.modes import Mode, Tracer, local
+from ...engine.modes import Mode, local
 from ...engine.tensor import Tensor
 from ...errors import ShapeError, describe
 from ...ops.creation import tensor
+from ...tracer import Tracer
 from ..drawing.arrays import SOME, Digest, number
 from .boxes import Box
-from .values import input_names, plain, saved_values
+from .values import as_numpy, input_names, saved_values
 
 __all__ = ["Contribution", "Step", "replay"]
 
@@ -82,10 +83,10 @@ def replay(boxes: Sequence[Box], seed: Any = None) -> list[Step]:
                 node = box.node
                 g = None if node is None or node in lost else gradients.pop(node, None)
                 made: list[Contribution] | None = []
-                upstream = None if g is None or isinstance(g, list) else plain(g)
+                upstream = None if g is None or isinstance(g, list) else as_numpy(g)
                 if g is not None and node.plan is not None:
                     made = _contributions(tracer, box, g, gradients, by_node)
-                    if node.plan.picks is None:
+                    if node.plan.output_index is None:
                         steps.append(Step(box, upstream, [_digested(part, upstream) for part in made or ()]))
                 if node in lost or made is None:
                     lost.update(node.parents)
@@ -100,7 +101,7 @@ def replay(boxes: Sequence[Box], seed: Any = None) -> list[Step]:
 
 
 def _seed(box: Box, seed: Any) -> Any:
-    value = 1 if seed is None else plain(seed.data if isinstance(seed, Tensor) else seed)
+    value = 1 if seed is None else as_numpy(seed.data if isinstance(seed, Tensor) else seed)
     try:
         whole = np.broadcast_to(value, box.shape).astype(box.dtype)
     except ValueError:
@@ -117,7 +118,7 @@ def _contributions(
     saved, plan = saved_values(node), node.plan
     if saved is None:
         return None
-    sums = {p: plain(gradients.get(p)) for p in node.parents if p is not None and plan.picks is None}
+    sums = {p: as_numpy(gradients.get(p)) for p in node.parents if p is not None and plan.output_index is None}
     tracer.parts = ()
     try:
         with on_device_of(as_array(next(part for part in g if part is not None) if isinstance(g, list) else g)):
@@ -125,7 +126,7 @@ def _contributions(
             parts, slopes = tracer.parts, {}
             if plan.op.elementwise and plan.op.joint is None:
                 pull({}, node, backend_of(as_array(g)).xp.ones_like(g), saved, None, local.mode.tracers)
-                slopes = {place: plain(raw) for place, raw, _ in tracer.parts}
+                slopes = {place: as_numpy(raw) for place, raw, _ in tracer.parts}
     except Exception as error:  # of a user's rule, or one that this very picture is to explain
         box.failed, box.error = True, box.error or str(error)
         return None
@@ -133,9 +134,9 @@ def _contributions(
     last = {node.parents[place]: place for place, _, _ in parts}
     for place, raw, part in parts:
         name, parent = input_names(plan.op, len(node.parents))[place], node.parents[place]
-        raw, part, before = plain(raw), plain(part), sums[parent]
+        raw, part, before = as_numpy(raw), as_numpy(part), sums[parent]
         is_last = place == last[parent]
-        sums[parent] = plain(gradients[parent]) if is_last else part if before is None else before + part
+        sums[parent] = as_numpy(gradients[parent]) if is_last else part if before is None else before + part
         formula = plan.op.formulas.get(name, "")
         made.append(Contribution(name, by_node[parent], raw, part, slopes.get(place), formula, before, sums[parent]))
     return made

@@ -17,13 +17,13 @@ from ...engine.graph import Node
 from ...engine.tensor import Tensor
 from ...engine.writes import writes
 
-__all__ = ["UNKNOWN", "input_names", "inputs_of", "is_freed", "plain", "saved_by_name", "saved_values", "values_of"]
+__all__ = ["UNKNOWN", "as_numpy", "input_names", "inputs_of", "is_freed", "saved_by_name", "saved_values", "values_of"]
 
 UNKNOWN: Any = object()  # an input that nobody kept; None is an input that was not given
 
 
-def plain(array: Any) -> Any:
-    """A NumPy array; a copy of what lies elsewhere. A rule may give a Tensor, if it uses public functions."""
+def as_numpy(array: Any) -> Any:
+    """A NumPy array; a copy of what is on another device. A rule may give a Tensor, if it uses public functions."""
     array = array.data if isinstance(array, Tensor) else array
     return None if array is None else np.asarray(to_numpy(array) if is_array(array) else array)
 
@@ -36,7 +36,7 @@ def input_names(op: Any, count: int) -> list[str]:
 
 def is_freed(node: Node | None) -> bool:
     """Whether a `backward()` has freed what the rules of an op need, and nobody watched it."""
-    if node is None or node.plan is None or node.plan.picks is not None or node.saved is not None:
+    if node is None or node.plan is None or node.plan.output_index is not None or node.saved is not None:
         return False
     return node.note is None or bool(node.plan.by_kernel)
 
@@ -71,7 +71,7 @@ def _inputs(node: Node) -> list[Any]:
     signature, gone = node.plan.op.signature, [UNKNOWN] * len(node.parents)
     if node.plan.op.name == "_recompute":  # it comes from all that its function came from, whatever it was given
         return gone
-    if node.note is not None and node.plan.picks is None:
+    if node.note is not None and node.plan.output_index is None:
         return list(node.note.inputs)
     saved, names = saved_by_name(node), signature.inputs
     return list(saved.get(names[0], gone)) if signature.variadic else [saved.get(name, UNKNOWN) for name in names]
@@ -82,7 +82,7 @@ def _result(node: Node) -> Any:
     if node.note is None:
         return saved_by_name(node).get("out") if not node.plan.by_kernel else None
     outs = node.note.outputs
-    return outs if node.plan.op.several else outs[node.plan.picks or 0]
+    return outs if node.plan.op.several else outs[node.plan.output_index or 0]
 
 
 def values_of(
@@ -111,9 +111,9 @@ def values_of(
 
 def _computed(node: Node, parents: Sequence[Any], values: Mapping[Any, Any]) -> Any:
     """The value again, where all inputs are known; drawing must not fail because an op does."""
-    if node.plan.picks is not None:
+    if node.plan.output_index is not None:
         together = values.get(parents[0])
-        return None if together is None else together[node.plan.picks]
+        return None if together is None else together[node.plan.output_index]
     pairs = zip(inputs_of(node), parents)
     inputs = [values.get(parent, UNKNOWN) if value is UNKNOWN else value for value, parent in pairs]
     if any(value is UNKNOWN or is_overwritten(value, node) for value in inputs):

@@ -143,7 +143,7 @@ function player(section, make) {
   };
 }
 
-// A picture as an image is a world of its own: whatever a file holds, nothing in it can run or reach out.
+// A picture as an image is isolated: whatever a file holds, nothing in it can run or reach out.
 const setFrames = player(document.getElementById('frames'), (text, step) =>
   element('img', { src: `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`, alt: `what the model does at step ${step}` }));
 const setSamples = player(document.getElementById('samples'), (text) => element('pre', {}, text));

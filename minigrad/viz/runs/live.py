@@ -26,13 +26,13 @@ def serve(run: str | os.PathLike[str], about: About | None = None) -> Iterator[s
     """Inside, the page of a run is at the address that this gives, `http://127.0.0.1:PORT/TOKEN/`, and follows it."""
     with contextlib.ExitStack() as stack:
         try:
-            address = stack.enter_context(server.serve(Feed(run, about), "minigrad live page"))
+            address = stack.enter_context(server.serve(RunFeed(run, about), "minigrad live page"))
         except OSError as error:
             raise RunError(f"the live page cannot be served: {error.strerror}", fix="train without --live") from error
         yield address
 
 
-class Feed:
+class RunFeed:
     """The page of a run, and what is newer than a version of it. Threads may ask at once."""
 
     def __init__(self, run: str | os.PathLike[str], about: About | None = None):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -13,7 +14,7 @@ import numpy as np
 
 from ...errors import ArgumentError
 from ...saving import check_folder, write_atomically
-from ...train.run_data import FRAME, SAMPLE, Best, Curve, RunData, check_run, panels_of, read_run, text_of
+from ...train.run_data import FRAME, SAMPLE, Best, Curve, RunData, check_run, panels_of, read_run, shown_path, text_of
 from ..drawing.page import filled, page
 from ..drawing.scene import clean
 from .curves import PANELS, label_room, panel
@@ -21,7 +22,7 @@ from .curves import PANELS, label_room, panel
 __all__ = ["About", "Setting", "contents", "page_of", "report"]
 
 POINTS = 2000  # of a curve that the page can read out
-OPEN = "open it, to look into its boxes and to step through: <code>minigrad graph DIR -o graph.html</code>"
+OPEN = "open it, to look into its boxes and to step through: <code>minigrad graph {} -o graph.html</code>"
 WEIGHT = 1 << 24  # bytes of pictures, beyond which a report would be hard to send
 
 
@@ -86,7 +87,9 @@ def page_of(run: RunData, about: About, live: int | None = None) -> str:
         about=escape(clean(about.summary)),
         curves="".join(map(_figure, found["panels"])),
         graph=f'<div class="scroll">{about.graph}</div>' if about.graph else "",
-        caption=OPEN if about.graph else escape(clean(about.no_graph, 500)),
+        caption=OPEN.format(escape(clean(shlex.quote(shown_path(run.folder)))))
+        if about.graph
+        else escape(clean(about.no_graph, 500)),
     )
     return page(f"{clean(title, 60)}: {clean(run.name, 100)}", body, data, "report", live is not None)
 

@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ...errors import ArgumentError, plain
+from ...errors import ArgumentError, printable
 from .task import Task, TaskCommand, utf8_text, whole_number
 
 if TYPE_CHECKING:
@@ -97,12 +97,12 @@ def _run(loaded: Any, options: Namespace) -> None:
 
 
 def _show(text: str) -> None:
-    sys.stdout.write(plain(text))
+    sys.stdout.write(printable(text))
     sys.stdout.flush()
 
 
 def _notice(text: str) -> None:
-    print(plain(f"minigrad: {text}"), file=sys.stderr, flush=True)
+    print(printable(f"minigrad: {text}"), file=sys.stderr, flush=True)
 
 
 LANGUAGE_MODEL = Task(

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...errors import ArgumentError, plain
+from ...errors import ArgumentError, printable
 from .task import Task, TaskCommand, count, utf8_text
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def _run(loaded: Any, options: Namespace) -> None:
     _show(found, options)
     for path, draw in ((options.attention, _draw_attention), (options.tree, _draw_tree)):
         if path is not None:
-            wrote = plain(f"wrote {draw(loaded, found[0], search, Path(path))}")
+            wrote = printable(f"wrote {draw(loaded, found[0], search, Path(path))}")
             print(wrote, file=sys.stderr if options.json else sys.stdout)
 
 
@@ -143,10 +143,10 @@ def _show(found: list[Translation], options: Namespace) -> None:
     else:
         for one in found:
             for line in _lines(one, options.nbest):
-                print(plain(line))
+                print(printable(line))
     for one in found:
         for remark in _remarks(one, is_drawn=bool(options.attention or options.tree)):
-            print(plain(f"minigrad: {remark}"), file=sys.stderr)
+            print(printable(f"minigrad: {remark}"), file=sys.stderr)
 
 
 def _as_data(one: Any, count: int) -> dict[str, Any]:
@@ -190,7 +190,7 @@ def _translate_lines(loaded: Any, search: dict[str, Any], options: Namespace) ->
         try:
             found = loaded.translate([line], **search)
         except ArgumentError as error:  # as of a line without any word: the next one may have some
-            print(plain(f"minigrad: {str(error).splitlines()[0]}"), file=sys.stderr)
+            print(printable(f"minigrad: {str(error).splitlines()[0]}"), file=sys.stderr)
             found = []
             print()  # as for an empty line
         _show(found, options)

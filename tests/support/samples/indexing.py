@@ -181,13 +181,13 @@ add(
     dtypes=AS_GIVEN,
 )
 add(
-    "_lasting",
+    "_not_overwritten",
     lambda a, index: np.array([[False] * 4, [True] * 4, [True] * 4]),
     table,
     kwargs={"index": np.array([2, 0, 2])},
 )
 add(
-    "_lasting_along",
+    "_not_overwritten_along",
     lambda a, indices, axis: np.array([[False, True], [True, True]]),
     table[:2],
     kwargs={"indices": np.array([[3, 3], [0, 1]]), "axis": 1},
