@@ -264,4 +264,4 @@ show(mg.viz.lines(guesses, "when a card pays (a guess)", x="numbers", y="seconds
 #   starts the kernels.
 # - [fake_device.py](../tests/support/fake_device.py) and [cupy_names.py](../tests/support/cupy_names.py): the card that does not exist.
 # - [tests/support/cuda_on_cpu.py](../tests/support/cuda_on_cpu.py): how CUDA runs without CUDA.
-# - Last: [Errata](errata.py), all places where the document is wrong, on one page.
+# - [20_a_compiler.py](20_a_compiler.py): a program that writes fused kernels.

@@ -1,0 +1,127 @@
+"""What an op says of itself to the compiler: the formula of one element, read and checked.
+
+`add` has "a + b": every element by itself. `sum` has "out + a": a reduction, since it mentions its own result. `_take_along` has
+"a[indices]": a gather along one axis.
+
+A formula is Python's grammar for numbers, restricted to what stands here; its text never reaches the generated source, which is
+written anew from the checked tree.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from .graph import Number, Step, Value
+from .whole import WHOLE
+
+DTYPES = {"float32": "f4", "float64": "f8", "int32": "i4", "int64": "i8", "bool": "b1"}  # and their names in the source
+# Which functions a formula may call, and the kinds of dtype that they are for.
+_OF_FLOATS = (
+    "arccos arccosh arcsin arcsinh arctan arctan2 arctanh ceil cos cosh erf exp expm1 floor hypot log log10 log1p log2 power "
+    "sigmoid sin sinh sqrt tan tanh trunc kept"
+)
+VOCABULARY = {**dict.fromkeys(_OF_FLOATS.split(), "f"), **dict.fromkeys(("abs", "maximum", "minimum", "sign"), "fi")}
+_NUMBERS = {"inf", "nan"}
+PLACES = {"element", "position"}  # the number of an element in its array, and along the axis that the op names
+_OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.BitAnd, ast.BitOr, ast.BitXor)
+_NODES = (
+    ast.Expression, ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.IfExp, ast.Call, ast.Name, ast.Constant, ast.Subscript,
+    ast.Load, ast.USub, ast.UAdd, ast.Not, ast.Invert, ast.And, ast.Or, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE,
+    *_OPERATORS,
+)  # fmt: skip
+COSTS = {"abs": 1, "maximum": 1, "minimum": 1, "sign": 2, "sqrt": 6, "floor": 1, "ceil": 1, "trunc": 1, "exp": 12}
+
+
+class NoLoweringError(Exception):
+    """A step that the compiler leaves to the op itself; the text says why."""
+
+
+@dataclass(frozen=True)
+class Formula:
+    """The checked formula of an op: its tree, the names it mentions, and what kind of loop it needs."""
+
+    tree: ast.expr
+    names: frozenset[str]
+    kind: str  # "elementwise", "reduction" or "gather"
+    cost: int  # of one element, in additions
+
+
+@cache
+def formula_of(text: str) -> Formula:
+    """Read a formula; one that is made of anything else than numbers, names and known functions is refused."""
+    tree = ast.parse(text, mode="eval").body
+    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    names: set[str] = set()
+    cost = 0
+    for node in ast.walk(tree):
+        if not isinstance(node, _NODES) or isinstance(node, ast.Constant) and type(node.value) not in (int, float):
+            raise NoLoweringError(f"the formula {text!r} has something else than numbers, names and functions in it")
+        if isinstance(node, ast.Call):
+            known = isinstance(node.func, ast.Name) and node.func.id in VOCABULARY and not node.keywords
+            if not known:
+                raise NoLoweringError(f"the formula {text!r} calls a function that is not known")
+            cost += COSTS.get(node.func.id, 20)  # type: ignore[attr-defined]
+        elif isinstance(node, ast.Compare) and len(node.ops) != 1:
+            raise NoLoweringError(f"the formula {text!r} compares more than two numbers at once")
+        elif isinstance(node, ast.Name) and id(node) not in called:
+            names.add(node.id)
+        cost += 4 if isinstance(node, ast.Div) else isinstance(node, (ast.operator, ast.cmpop, ast.IfExp))
+    gathers = any(isinstance(node, ast.Subscript) for node in ast.walk(tree))
+    kind = "gather" if gathers else "reduction" if "out" in names else "elementwise"
+    return Formula(tree, frozenset(names - _NUMBERS - {"out"}), kind, cost)
+
+
+def operands(step: Step) -> dict[str, Any]:
+    """What the names in a step's formula stand for: Values, Numbers and plain numbers."""
+    signature = step.op.signature
+    given = dict(zip(signature.inputs, step.inputs))
+    found = {}
+    for name in sorted(formula_of(step.op.lowering).names - PLACES):
+        found[name] = given[name] if name in given else step.attrs.get(name, signature.defaults.get(name))
+    return found
+
+
+def sample(x: Any) -> Any:
+    """Something that NumPy's rules for dtypes treat as they would treat `x`."""
+    return x.dtype if isinstance(x, Value) else (1.5 if x.kind is float else 1) if isinstance(x, Number) else x
+
+
+def work_dtype(step: Step) -> np.dtype:
+    """The dtype that the elements of a step are computed in."""
+    if step.out.dtype != np.bool_:
+        return step.out.dtype
+    given = [x for name, x in operands(step).items() if name != "condition" and x is not None]
+    return np.result_type(*map(sample, given)) if given else np.dtype(bool)
+
+
+def formula(step: Step) -> Formula:
+    """The formula of a step that can be compiled; else NoLoweringError says why it cannot."""
+    op = step.op
+    if not isinstance(op.lowering, str) or op.lowering == WHOLE:
+        raise NoLoweringError(f"{op.name} has no formula for one element")
+    found = formula_of(op.lowering)
+    given = operands(step)
+    for x in (*given.values(), step.out):
+        if isinstance(x, Value) and (x.dtype.name not in DTYPES or not x.size):
+            raise NoLoweringError(f"{op.name} of {x.dtype}{list(x.shape)} is left to NumPy")
+        if not isinstance(x, (Value, Number, bool, int, float, np.bool_, np.integer, np.floating)):
+            raise NoLoweringError(f"{op.name}: {type(x).__name__} is no number")
+    work = work_dtype(step)
+    if work.name not in DTYPES:
+        raise NoLoweringError(f"{op.name} computes in {work}")
+    for node in ast.walk(found.tree):
+        name = node.id if isinstance(node, ast.Name) else ""
+        floats_only = isinstance(node, ast.Div) or name in _NUMBERS
+        if floats_only and work.kind != "f" or name in VOCABULARY and work.kind not in VOCABULARY[name]:
+            raise NoLoweringError(f"{op.name} of {work} is left to NumPy")
+    indices = given.get("indices")
+    if indices is not None and (
+        not isinstance(indices, Value) or indices.ndim != step.out.ndim or indices.shape[step.attrs["axis"]] != 1
+    ):
+        raise NoLoweringError(f"{op.name} with more than one index for each row")
+    return found

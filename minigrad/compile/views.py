@@ -1,0 +1,63 @@
+"""Views: how the axes of an array and of a view of it correspond, without an array."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..ops.indexing import is_basic
+from ..ops.shape import reshape
+from .graph import Step, Value
+from .steps import values_of
+
+Strides = tuple[int, ...]  # in elements
+
+
+def c_strides(shape: tuple[int, ...]) -> Strides:
+    """The strides of an array in C order, 0 on axes of size 1."""
+    return tuple([0 if n == 1 else math.prod(shape[i + 1 :]) for i, n in enumerate(shape)])
+
+
+def is_view(step: Step) -> bool:
+    """Whether a step only looks at its input in another way."""
+    if not step.op.view or len(step.outputs) != 1 or not step.out.size or len(list(values_of(step))) != 1:
+        return False
+    return "index" not in step.attrs or is_basic(step.attrs["index"])
+
+
+def strided(step: Step, shape: tuple[int, ...], strides: Strides) -> tuple[int, Strides] | None:
+    """The offset and strides of a view of memory with these strides; None if its elements would have to be copied."""
+    if step.op is reshape:
+        found = _reshaped(shape, strides, step.out.shape)
+        return None if found is None else (0, found)
+    one = np.empty(1, np.int8)  # never read: only its shape and strides are looked at
+    array = np.lib.stride_tricks.as_strided(one, shape, strides, writeable=False)
+    view: Any = step.op.forward(np, array, **step.attrs)
+    if isinstance(view, np.generic):  # one element by itself is a copy; with `...` it is a view
+        index = step.attrs["index"]
+        view = array[(*(index if isinstance(index, tuple) else (index,)), ...)]
+    offset = view.__array_interface__["data"][0] - one.__array_interface__["data"][0]
+    return offset, tuple([0 if n == 1 else s for n, s in zip(view.shape, view.strides)])
+
+
+def _reshaped(shape: tuple[int, ...], strides: Strides, new: tuple[int, ...]) -> Strides | None:
+    wide = [s for n, s in zip(shape, strides) if n != 1]
+    if [n for n in shape if n != 1] == [n for n in new if n != 1]:  # only axes of size 1 come and go
+        left = iter(wide)
+        return tuple([0 if n == 1 else next(left) for n in new])
+    return c_strides(new) if wide == [s for n, s in zip(shape, c_strides(shape)) if n != 1] else None
+
+
+def axis_map(step: Step, source: Value) -> tuple[int | None, ...] | None:
+    """For each axis of a view the axis of its source, None where it repeats one element; None if it is not made of whole axes."""
+    marks = tuple([0 if n == 1 else 1_000_003 * (i + 1) for i, n in enumerate(source.shape)])
+    found = strided(step, source.shape, marks)
+    if found is None or found[0]:
+        return None
+    axes = tuple([None if s == 0 else marks.index(s) if s in marks else -1 for s in found[1]])
+    whole = all(a is None or a >= 0 and source.shape[a] == n for a, n in zip(axes, step.out.shape))
+    seen = {a for a in axes if a is not None}
+    missing = [n for i, n in enumerate(source.shape) if n != 1 and i not in seen]
+    return axes if whole and not missing else None

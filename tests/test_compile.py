@@ -1,0 +1,386 @@
+"""mg.compile: the same values and gradients as without it, whatever changes between calls, or a refusal that says why."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import minigrad as mg
+from minigrad.compile import TraceError, trace
+
+F = mg.nn.functional
+
+
+def normal(*shape, seed=0, dtype="float64"):
+    return np.random.default_rng(seed).normal(size=shape).astype(dtype)
+
+
+def leaf(*shape, seed=0, dtype="float64"):
+    return mg.tensor(normal(*shape, seed=seed, dtype=dtype), requires_grad=True)
+
+
+def gradients(function, *arrays):
+    """The value of a function, and the gradients of its sum."""
+    tensors = [mg.tensor(a, requires_grad=True) for a in arrays]
+    out = function(*tensors)
+    out.sum().backward()
+    return [out.detach().numpy(), *[None if t.grad is None else t.grad.numpy() for t in tensors]]
+
+
+def assert_same(ours, expected, tolerance=1e-12):
+    for mine, theirs in zip(ours, expected, strict=True):
+        if theirs is None:
+            assert mine is None
+            continue
+        np.testing.assert_allclose(mine, theirs, rtol=tolerance, atol=tolerance)
+
+
+def norm_gelu(x, weight):
+    return F.gelu(F.layer_norm(x, [x.shape[-1]]), approximate="tanh") * weight
+
+
+def masked(x, y):
+    return F.softmax(mg.where(y > 0, x, -1e9), axis=-1) * x.mean(axis=0)
+
+
+def mlp(x, weight):
+    return (x @ weight.T).tanh().sum(axis=0) ** 2 + x[0, 1] - weight[:, 0].exp()
+
+
+FUNCTIONS = [norm_gelu, masked]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_values_and_gradients_are_those_of_the_function(function):
+    compiled = mg.compile(function)
+    for seed in range(3):  # the first call traces, the second plans, the third only runs
+        arrays = normal(5, 7, seed=seed), normal(5, 7, seed=seed + 10)
+        assert_same(gradients(compiled, *arrays), gradients(function, *arrays))
+    assert len(compiled.traces) == 1
+
+
+def test_products_and_indices_are_parts_of_the_plan():
+    compiled = mg.compile(mlp)
+    for seed in range(3):
+        arrays = normal(4, 3, seed=seed), normal(6, 3, seed=seed + 10)
+        assert_same(gradients(compiled, *arrays), gradients(mlp, *arrays))
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_second_derivatives_are_compiled_when_first_asked_for(function):
+    compiled = mg.compile(function)
+
+    def second(f):
+        return mg.grad(lambda x, y: (mg.grad(lambda a: f(a, y).sum())(x) ** 2).sum(), argnums=(0, 1))
+
+    for seed in range(3):
+        x, y = mg.tensor(normal(3, 4, seed=seed)), mg.tensor(normal(3, 4, seed=seed + 5))
+        ours, expected = second(compiled)(x, y), second(function)(x, y)
+        assert_same([g.numpy() for g in ours], [g.numpy() for g in expected], 1e-10)
+
+
+def test_another_shape_dtype_or_mode_is_traced_anew():
+    compiled = mg.compile(lambda x: x * 2 + 1)
+    for array in (normal(3), normal(4), normal(3, dtype="float32"), normal(2, 2)):
+        np.testing.assert_array_equal(compiled(mg.tensor(array)).numpy(), array * 2 + 1)
+    assert len(compiled.traces) == 4
+    x = leaf(3)
+    assert compiled(x).requires_grad
+    with mg.no_grad():
+        assert not compiled(x).requires_grad
+
+
+def test_nested_arguments_and_results_keep_their_form():
+    @mg.compile
+    def both(parts, scale, *, shift):
+        return {"sum": parts["a"] + parts["b"][0], "rest": [parts["a"] * scale + shift, "name"]}
+
+    for k in range(3):
+        a, b = mg.tensor([1.0 + k, 2.0]), mg.tensor([3.0, 4.0])
+        result = both({"a": a, "b": (b,)}, 3, shift=0.5)
+        assert result["sum"].tolist() == [4.0 + k, 6.0] and result["rest"][1] == "name"
+        assert result["rest"][0].tolist() == [3.0 * (1 + k) + 0.5, 6.5]
+    assert both({"a": a, "b": (b,)}, 4, shift=0.5)["rest"][0].tolist() == [12.5, 8.5]
+
+
+SCALE = 2.0
+
+
+def test_a_changed_closure_global_or_default_is_seen(monkeypatch):
+    factor, settings = 3.0, {"shift": 1.0}
+
+    @mg.compile
+    def scaled(x):
+        return x * factor * SCALE + settings["shift"]
+
+    x = mg.tensor([1.0])
+    assert [scaled(x).item() for _ in range(3)] == [7.0, 7.0, 7.0]
+    factor = 5.0
+    assert [scaled(x).item() for _ in range(2)] == [11.0, 11.0]
+    monkeypatch.setitem(globals(), "SCALE", 1.0)
+    assert scaled(x).item() == 6.0
+    settings["shift"] = 0.0
+    assert scaled(x).item() == 5.0
+    factor = 3.0
+    assert scaled(x).item() == 3.0
+
+
+def test_a_changed_helper_of_the_function_is_seen():
+    def helper(x):
+        return x * rate
+
+    rate = 2.0
+    compiled = mg.compile(lambda x: helper(x) + 1)
+    assert compiled(mg.tensor(1.0)).item() == compiled(mg.tensor(1.0)).item() == 3.0
+    rate = 4.0
+    assert compiled(mg.tensor(1.0)).item() == 5.0
+
+
+def test_modules_may_change_between_calls():
+    net = mg.nn.Sequential(mg.nn.Linear(3, 4), mg.nn.Dropout(0.5), mg.nn.Linear(4, 2))
+    compiled = mg.compile(lambda x: net(x))
+    x = mg.tensor(normal(5, 3, dtype="float32"))
+    net.eval()
+    for _ in range(3):
+        np.testing.assert_allclose(compiled(x).detach().numpy(), net(x).detach().numpy(), rtol=1e-6)
+    with mg.no_grad():
+        net[0].weight[...] = 0
+    np.testing.assert_allclose(compiled(x).detach().numpy(), net(x).detach().numpy(), rtol=1e-6)
+    net[2].weight = mg.nn.Parameter(np.ones((2, 4), "float32"))
+    np.testing.assert_allclose(compiled(x).detach().numpy(), net(x).detach().numpy(), rtol=1e-6)
+    net.train()
+    assert any((compiled(x).detach().numpy() != compiled(x).detach().numpy()).any() for _ in range(3))
+    net.eval()
+    net.to("float64")
+    np.testing.assert_allclose(compiled(x).detach().numpy(), net(x).detach().numpy(), rtol=1e-6)
+
+
+def test_an_array_given_twice_is_two_inputs():
+    compiled = mg.compile(lambda a, b: a * b.sum())
+    x, y = mg.tensor([1.0, 2.0]), mg.tensor([3.0, 4.0])
+    assert compiled(x, x).tolist() == [3.0, 6.0]
+    assert compiled(x, y).tolist() == [7.0, 14.0]
+    assert compiled(y, y).tolist() == [21.0, 28.0]
+
+
+def test_random_numbers_are_new_in_each_call_and_those_of_the_function():
+    def noisy(x):
+        return F.dropout(x, 0.5) + mg.randn(4)
+
+    compiled, x = mg.compile(noisy), mg.ones(4)
+    mg.manual_seed(1)
+    expected = [noisy(x).tolist() for _ in range(4)]
+    mg.manual_seed(1)
+    assert [compiled(x).tolist() for _ in range(4)] == expected
+    assert len({tuple(e) for e in expected}) == 4
+
+
+def test_the_gradient_of_dropout_is_that_of_its_own_draw():
+    compiled = mg.compile(lambda x: F.dropout(x, 0.5))
+    for _ in range(4):
+        x = leaf(50)
+        y = compiled(x)
+        y.sum().backward()
+        np.testing.assert_array_equal(x.grad.numpy(), np.where(y.detach().numpy() == 0, 0, 2))
+
+
+@pytest.mark.parametrize(
+    "function, words",
+    [
+        (lambda x: x * x.sum().item(), "item"),
+        (lambda x: x if x.sum() > 0 else -x, "item"),
+        (lambda x: x + mg.tensor(x.numpy() * 2), "numpy"),
+        (lambda x: [print(x), x][1], "numpy"),
+        (lambda x: x[x > 0], "boolean index"),
+        (lambda x: x + np.random.default_rng(0).normal(size=3), "comes from nowhere"),
+    ],
+    ids=["item", "branch", "numpy", "print", "boolean index", "array of NumPy's"],
+)
+def test_what_depends_on_values_is_refused_with_the_line(function, words):
+    with pytest.raises(TraceError, match=words) as info:
+        mg.compile(function)(mg.tensor([1.0, 2.0, -3.0]))
+    assert "test_compile.py" in str(info.value) and "fix:" in str(info.value)
+
+
+def test_who_watches_sees_every_op():
+    compiled = mg.compile(lambda x: (x - x).log() * 0)
+    compiled(mg.ones(2)), compiled(mg.ones(2))
+    with mg.debug(), np.errstate(divide="ignore"), pytest.raises(mg.MinigradError, match="log"):
+        compiled(mg.ones(2))
+
+
+def test_a_compiled_function_inside_another_becomes_a_part_of_it():
+    inner = mg.compile(lambda x: x * 2)
+    outer = mg.compile(lambda x: inner(x) + inner(x + 1))
+    for k in range(3):
+        assert outer(mg.tensor(float(k))).item() == 4 * k + 2
+    assert "multiply" in str(outer.graph())
+
+
+def test_threads_share_a_compiled_function():
+    compiled = mg.compile(norm_gelu)
+    wrong = []
+
+    def work(seed):
+        for k in range(20):
+            arrays = normal(4, 6, seed=seed * 100 + k), normal(6, seed=seed)
+            mine, expected = gradients(compiled, *arrays), gradients(norm_gelu, *arrays)
+            if not all(np.allclose(a, b, rtol=1e-10) for a, b in zip(mine, expected)):
+                wrong.append(seed)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def training(compiled, optimizer_name, steps=6, **options):
+    mg.manual_seed(0)
+    net = mg.nn.Sequential(mg.nn.Linear(2, 8), mg.nn.Tanh(), mg.nn.Linear(8, 1)).to("float64")
+    optimizer = getattr(mg.optim, optimizer_name)(net.parameters(), lr=0.1, **options)
+    x, y = mg.tensor(normal(6, 2)), mg.tensor(normal(6, 1, seed=1))
+
+    def step(x, y):
+        optimizer.zero_grad()
+        loss = F.mse_loss(net(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    run, losses = mg.compile(step) if compiled else step, []
+    for k in range(steps):
+        optimizer.param_groups[0]["lr"] = 0.1 / (k + 1)  # which must not trace anew
+        losses.append(run(x, y).item())
+    params = [p.detach().numpy().copy() for p in net.parameters()]
+    return losses, params, [p.grad.numpy() for p in net.parameters()], optimizer, run
+
+
+@pytest.mark.parametrize(
+    "name, options",
+    [
+        ("SGD", {}),
+        ("SGD", {"momentum": 0.9, "nesterov": True, "weight_decay": 0.01}),
+        ("Adam", {}),
+        ("Adam", {"amsgrad": True, "weight_decay": 0.01}),
+        ("AdamW", {"weight_decay": 0.1}),
+        ("RMSprop", {"momentum": 0.9, "centered": True}),
+    ],
+)
+def test_a_whole_training_step_is_one_plan(name, options):
+    losses, params, grads, optimizer, run = training(True, name, **options)
+    expected = training(False, name, **options)
+    np.testing.assert_allclose(losses, expected[0], rtol=1e-10)
+    assert_same(params, expected[1], 1e-10)
+    assert_same(grads, expected[2], 1e-10)
+    ours, theirs = optimizer.state_dict(), expected[3].state_dict()
+    assert ours["values"]["steps"] == theirs["values"]["steps"]
+    assert_same([a.numpy() for a in ours["arrays"].values()], [a.numpy() for a in theirs["arrays"].values()], 1e-10)
+    assert len(run.traces) <= 2
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam"])
+def test_steps_with_and_without_the_compiler_may_follow_each_other(name):
+    mg.manual_seed(0)
+    nets = [mg.nn.Linear(3, 2).to("float64") for _ in range(2)]
+    nets[1].load_state_dict(nets[0].state_dict())
+    x, y = mg.tensor(normal(4, 3)), mg.tensor(normal(4, 2, seed=1))
+    losses = []
+    for net, pattern in zip(nets, ("ppcpccpc", "pppppppp")):
+        optimizer = getattr(mg.optim, name)(net.parameters(), lr=0.01)
+
+        def step(x, y, net=net, optimizer=optimizer):
+            optimizer.zero_grad()
+            loss = F.mse_loss(net(x), y)
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        compiled = mg.compile(step)
+        losses.append([(compiled if kind == "c" else step)(x, y).item() for kind in pattern])
+    np.testing.assert_allclose(losses[0], losses[1], rtol=1e-12)
+
+
+def test_gradients_are_added_up_where_they_are_not_cleared():
+    w = leaf(3)
+
+    @mg.compile
+    def accumulate(x):
+        loss = (w * x).sum()
+        loss.backward()
+        return loss
+
+    for k in range(4):
+        accumulate(mg.ones(3, dtype="float64"))
+        assert w.grad.tolist() == [k + 1.0] * 3
+    w.grad = None
+    accumulate(mg.ones(3, dtype="float64"))
+    assert w.grad.tolist() == [1.0] * 3
+
+
+def test_a_step_by_hand_is_a_plan_too():
+    w = mg.tensor([1.0, 2.0], requires_grad=True)
+
+    @mg.compile
+    def descend(x):
+        loss = ((w - x) ** 2).sum()
+        loss.backward()
+        with mg.no_grad():
+            w[...] = w - 0.25 * w.grad
+        w.grad = None
+        return loss
+
+    x = mg.tensor([0.0, 0.0])
+    losses = [descend(x).item() for _ in range(4)]
+    assert losses == [5.0, 1.25, 0.3125, 0.078125]
+    assert w.tolist() == [1 / 16, 2 / 16] and w.grad is None
+
+
+def test_gradients_kept_from_an_earlier_step_stay_as_they_were():
+    losses, params, grads, optimizer, run = training(True, "SGD", steps=3)
+    kept = [p.grad for group in optimizer.param_groups for p in group["params"]]
+    before = [g.numpy().copy() for g in kept]
+    run(mg.tensor(normal(6, 2, seed=5)), mg.tensor(normal(6, 1, seed=6)))
+    assert_same([g.numpy() for g in kept], before, 0)
+
+
+def test_saved_values_that_are_overwritten_are_noticed():
+    compiled = mg.compile(lambda x: x.exp() * x)
+    for _ in range(3):
+        x = leaf(3)
+        y = x * 1
+        z = compiled(y)
+        with mg.no_grad():
+            y[...] = 0
+        with pytest.raises(mg.MinigradError, match="overwritten"):
+            z.sum().backward()
+
+
+def test_a_graph_prints_its_steps():
+    text = str(trace(lambda x, w: x @ w.T, mg.ones(4, 2), mg.ones(8, 2)))
+    assert text.splitlines()[-1] == "return v3" and "matmul(v0, v2)" in text
+
+
+def test_only_functions_can_be_compiled():
+    with pytest.raises(mg.MinigradError, match="only functions"):
+        mg.compile(3)
+
+
+@pytest.mark.graphviz
+def test_a_picture_shows_which_ops_became_one_loop():
+    compiled = mg.compile(lambda x, w: ((x.tanh() + x.exp()) @ w).softmax(axis=-1))
+    x, w = mg.ones(4, 8), mg.ones(8, 3)
+    compiled(x, w), compiled(x, w)
+    text = str(mg.viz.graph(compiled))
+    assert "loop 1 over 4 × 8" in text or "loop 1 over 32" in text
+    assert "matmul" in text and "loop 2 over 4 × 3" in text
+
+
+def test_it_says_what_was_fused_and_shows_its_source():
+    compiled = mg.compile(norm_gelu)
+    for _ in range(2):
+        compiled(mg.tensor(normal(3, 4)), mg.tensor(normal(4)))
+    assert "one loop over 3 × 4" in compiled.explain() and "op by op" in compiled.explain()
+    if mg.kernels.implementation() == "numba":
+        assert "def whole(" in compiled.source() and "float64[3, 4]" in compiled.source()
