@@ -52,7 +52,8 @@ def _check(options: Namespace) -> int:
         if not options.json:
             word = {True: "ok", False: "FAILED", None: "n/a"}[verdict.ok]
             print(
-                printable(f"{word:6}  {verdict.name:23}  {verdict.seconds:4.1f} s  {verdict.detail}".rstrip()), flush=True
+                printable(f"{word:6}  {verdict.name:23}  {verdict.seconds:4.1f} s  {verdict.detail}".rstrip()),
+                flush=True,
             )
     failed = [verdict.name for verdict in verdicts if verdict.ok is False]
     if options.json:
@@ -61,7 +62,9 @@ def _check(options: Namespace) -> int:
     else:
         passed = sum(verdict.ok is True for verdict in verdicts)
         print(
-            printable(f"\n{spec.name}: {passed} passed, {len(failed)} failed{': ' + ', '.join(failed) if failed else ''}")
+            printable(
+                f"\n{spec.name}: {passed} passed, {len(failed)} failed{': ' + ', '.join(failed) if failed else ''}"
+            )
         )
     return 1 if failed else 0
 
