@@ -107,7 +107,7 @@ def test_what_is_not_stored_is_not_memory():
     plan = Plan(b.graph(y))
     (loop,) = plan.loops.values()
     assert loop.reads == [x] and len(loop.writes) == 1
-    assert "1 passes over 1.0 MB of memory; op by op, 3 over 2.9 MB" in plan.explain()
+    assert "1 pass over 1.0 MB of memory; op by op, 3 over 2.9 MB" in plan.explain()
 
 
 def test_explain_names_what_was_not_fused_and_why():
