@@ -138,14 +138,6 @@ class Graph:
         """The step that makes each value; inputs and constants have none."""
         return {out: step for step in self.steps for out in step.outputs}
 
-    def consumers(self) -> dict[Value, list[Step]]:
-        """The steps that read each value."""
-        found: dict[Value, list[Step]] = {}
-        for step in self.steps:
-            for value in dict.fromkeys(step.values):
-                found.setdefault(value, []).append(step)
-        return found
-
     def numbers(self) -> Iterator[Number]:
         """Each Number that a step reads, once."""
         yield from dict.fromkeys(number for step in self.steps for number in step.numbers)
