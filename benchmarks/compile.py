@@ -1,11 +1,14 @@
-"""What `mg.compile` makes of small networks and of functions written in plain ops, against PyTorch, torch.compile and jax.jit.
+"""What `mg.compile` makes of small networks, plain functions and transformers, against PyTorch, torch.compile and jax.jit.
 
-    python -m benchmarks.compile [--task xor …] [--jax FOLDER] [--quick] [--json] [--write]
+    python -m benchmarks.compile [--task xor …] [--before FOLDER] [--jax FOLDER] [--quick] [--json] [--write]
 
-Every candidate has a process of its own, and they take turns; data and weights are identical. PyTorch is measured as it
-comes and with one thread, and the faster counts. A ratio is the other's time by ours, so more is better. Losses, results
-or gradients that differ make the command fail. The functions are run forward and backward on 2,048 x 512 numbers;
-`first-call` is how long the first step of a network takes in a new process, with nothing compiled yet and after that.
+Every candidate has a process of its own, and they take turns; data and weights are identical. PyTorch is measured with each
+of its settings, and the fastest counts. A ratio is the other's time by ours, so more is better. Losses, results or
+gradients that differ make the command fail. The functions are run forward and backward on 2,048 x 512 numbers.
+
+`baby` and `translator` are compared with an older checkout, `--before FOLDER`: the interval is that of ten pairs without the
+two extremes. `memory` is our peak by PyTorch's. `first-call` is how long the first two steps take in a new process, of
+which one traces and the other plans, with nothing compiled yet and after that; ordinary steps are not taken off.
 
 jax is no dependency: `--jax FOLDER` names the site-packages of an environment for the same Python that has it.
 """
@@ -15,139 +18,92 @@ from __future__ import annotations
 import argparse
 import math
 import os
-import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import distributions
+from pathlib import Path
 from statistics import median
 from time import sleep
 from typing import Any
 
 import numpy as np
 
-from . import mlp_step
+from . import train_step
+from .compile_tasks import (
+    BEFORE,
+    COMPILED_TORCH,
+    CONFIGS,
+    FIRST_CALLS,
+    FUNCTIONS,
+    OURS,
+    PLAIN,
+    QUICK,
+    TASKS,
+    config_name,
+    config_of,
+    make,
+)  # fmt: skip
 from .measure import Worker, alternate, arguments, machine, progress, ratio, serve, summary, table, verdict
 from .results import add_write_option, conclude
 
 MODULE = "benchmarks.compile"
-OURS, PLAIN = "minigrad, compiled", "minigrad, op by op"
-JAXES = {"jax.jit": False, "jax.jit, in this thread": True}
-TORCHES: dict[str, int | None] = {"PyTorch": None, "PyTorch, 1 thread": 1}
-COMPILED_TORCHES: dict[str, int | None] = {"torch.compile": None, "torch.compile, 1 thread": 1}
 JAX_FOLDER = "MINIGRAD_BENCHMARK_JAX"  # tells the workers where jax is
 SAME = 1e-3  # how far losses may be apart, in parts of them, and results and gradients, in parts of their largest
 UNITS = {"microseconds": 1e6, "milliseconds": 1e3}
-REST = 0.25  # seconds before each turn, in which the threads of the one before fall asleep
-FIRST_CALL = "first-call"
-FIRST_CALL_TASK = "sine, Adam"
-SECONDS = {"cold": 5.0, "warm": 0.5}  # that the first call may take
-OVER_FUNCTIONS = {"torch.compile": 1.0}  # to reach in the median over all functions
-
-
-@dataclass(frozen=True)
-class Task:
-    """Something that several candidates do."""
-
-    make: Callable[[str, str], Callable[[], Any]]  # (task, candidate) -> one step; ImportError if it is not installed
-    candidates: Sequence[str]
-    goals: Mapping[str, float]  # how many times as fast as others ours is to be
-    steps: int  # in a round
-    unit: str = "milliseconds"
-    checks: Sequence[int] = (1, 2)  # steps after which results must agree, each counted from the one before
-    title: str = field(default="", kw_only=True)
-
-
-def wrapper(candidate: str) -> Callable[[Any], Any]:
-    """`mg.compile`, or for the candidate that does without it a function that changes nothing."""
-    import minigrad
-
-    if candidate == PLAIN:
-        return lambda f: f
-    wrap = getattr(minigrad, "compile", None)
-    if not callable(wrap):
-        raise ImportError("minigrad has no compile")
-    return wrap
-
-
-def make_network(task: str, candidate: str) -> Callable[[], Any]:
-    """One step of a small network's training; it returns the loss."""
-    if candidate in JAXES:
-        from .twins.mlp_jax import jax_step
-
-        return jax_step(JAXES[candidate])
-    if candidate in mlp_step.TORCHES:
-        return mlp_step.make_step(NETWORKS[task], candidate)
-    from .twins.mlp_minigrad import minigrad_step
-
-    return minigrad_step(NETWORKS[task], wrapper(candidate))
-
-
-def make_function(task: str, candidate: str) -> Callable[[], Any]:
-    """One function forward and backward; it returns its results and gradients."""
-    if candidate in TORCHES:
-        from .twins.plain_torch import torch_step
-
-        return torch_step(task, TORCHES[candidate], compiled=False)
-    if candidate in COMPILED_TORCHES:
-        from .twins.plain_torch import torch_step
-
-        if not any(map(shutil.which, (os.environ.get("CXX", "g++"), "clang++"))):
-            raise ImportError("it needs a C++ compiler")
-        return torch_step(task, COMPILED_TORCHES[candidate], compiled=True)
-    from .twins.plain_minigrad import minigrad_step
-
-    return minigrad_step(task, wrapper(candidate))
-
-
-NETWORKS = {"xor": "XOR, SGD", "sine": "sine, Adam"}
-FUNCTIONS = ("layer_norm_gelu", "masked_softmax", "focal_loss", "lotka_volterra", "rms_norm_gated")
-_network = partial(Task, make_network, steps=2000, unit="microseconds", checks=(1, mlp_step.SAME - 1))
-_function = partial(
-    Task, make_function, (OURS, PLAIN, *TORCHES, *COMPILED_TORCHES), {"PyTorch": 2.0, PLAIN: 3.0}, steps=20
-)
-TASKS: dict[str, Task] = {
-    "xor": _network(
-        candidates=(OURS, PLAIN, *mlp_step.TORCHES, *JAXES), goals={"PyTorch": 50.0, "jax.jit": 1.0}, title="2-8-1, SGD"
-    ),
-    "sine": _network(candidates=(OURS, PLAIN, *mlp_step.TORCHES), goals={"PyTorch": 20.0}, title="1-10-10-1, Adam"),
-    **{name: _function(title="2,048 x 512, forward and backward") for name in FUNCTIONS},
-    # Here belong the training steps of transformers, once the Trainer compiles its TrainStep: a `make_transformer`, and
-    #   "gpt": twins/gpt_minigrad.py, nano, compiled and not, PyTorch; goals {"PyTorch": 1.2}
-    #   "plain-gpt": the same without any fused op, compiled, against the fused one; at least 0.95
-    #   "baby", "translator": compiled against the kernels written by hand; at least 1.0
-}
+REST = 0.2  # seconds before each turn, in which the threads of the one before fall asleep
+MEMORY = "memory"
+MEMORY_TO_REACH = 0.85  # our peak by PyTorch's, of baby
+OVER_FUNCTIONS = {COMPILED_TORCH: 1.0}  # to reach in the median over all functions
 
 
 def work(name: str) -> None:
-    """Be the worker "TASK/CANDIDATE"."""
-    task, candidate = name.split("/")
+    """Be the worker "TASK/CANDIDATE" or "TASK/CANDIDATE/quick"."""
+    task, candidate, *quick = name.split("/")
     if folder := os.environ.get(JAX_FOLDER):
         sys.path.append(folder)  # last: NumPy and all that is here, too, is imported from here
-    make = make_first_call if task == FIRST_CALL else partial(TASKS[task].make, task)
-    serve(partial(make, candidate))
+    serve(partial(make, task, candidate, QUICK in quick))
 
 
-def measure(name: str, rounds: int, steps: int, rest: float) -> dict[str, Any]:
+def measure(name: str, quick: bool, before: Path | None) -> dict[str, Any]:
     """How long a step takes, how it compares, and how far results are apart."""
     task = TASKS[name]
+    rounds, steps, rest = (2, 2 if name in CONFIGS else 5, 0.0) if quick else (task.rounds, task.steps, REST)
+    missing = {BEFORE: "give --before FOLDER"} if BEFORE in task.candidates and before is None else {}
     with ExitStack() as stack:
         progress(f"{name}: starting every candidate")
-        workers = {c: stack.enter_context(Worker(MODULE, f"{name}/{c}")) for c in task.candidates}
-        missing = {c: reason for c, w in workers.items() if (reason := w.missing())}
+        asked = [c for c in task.candidates if c not in missing]
+        workers = {c: stack.enter_context(worker_for(name, c, quick, before)) for c in asked}
+        missing |= {c: reason for c, w in workers.items() if (reason := w.missing())}
         present = {c: w for c, w in workers.items() if c not in missing}
         checked = [values_after(present, count, name) for count in task.checks]
         turns = {c: partial(turn, w, steps, rest) for c, w in present.items()}
         seconds = alternate(turns, rounds, name)
     return {
+        "title": f"{task.title}, {config_of(name, quick)}" if name in CONFIGS else task.title,
         "candidates": {c: summary(s, UNITS[task.unit] / steps) for c, s in seconds.items()},
-        "ratios": ratios(seconds),
+        "ratios": ratios(seconds, task.ours),
         "apart": apart(checked),
         "missing": missing,
     }
+
+
+@contextmanager
+def worker_for(name: str, candidate: str, quick: bool, before: Path | None) -> Iterator[Worker]:
+    """The process of a candidate. This and an older checkout are compared by the benchmark of training steps that each has."""
+    with ExitStack() as stack:
+        if name not in TASKS or BEFORE not in TASKS[name].candidates:
+            yield stack.enter_context(Worker(MODULE, "/".join([name, candidate, *([QUICK] if quick else [])])))
+            return
+        chosen = f"{config_name(name, quick)}/minigrad, numba"
+        if candidate == BEFORE and before is not None:
+            folder = stack.enter_context(tempfile.TemporaryDirectory())
+            Path(folder, "minigrad_models").symlink_to(before / "models")  # which installing it would do
+            yield stack.enter_context(Worker(train_step.MODULE, chosen, before, [before, folder]))
+        else:
+            yield stack.enter_context(Worker(train_step.MODULE, chosen))
 
 
 def turn(worker: Worker, steps: int, rest: float) -> float:
@@ -196,31 +152,27 @@ def agree(apart: Mapping[str, float]) -> bool:
 
 def group(candidate: str) -> str:
     """What a candidate is a setting of: "PyTorch, 1 thread" of "PyTorch"."""
-    return candidate if candidate in (OURS, PLAIN) else candidate.partition(",")[0]
+    return candidate if candidate.startswith("minigrad") else candidate.partition(",")[0]
 
 
-def ratios(seconds: Mapping[str, Sequence[float]]) -> dict[str, dict[str, Any]]:
-    """For each of the others, the fastest of its settings: its time by ours, within a round and in the best rounds."""
-    if OURS not in seconds:
-        return {}
+def ratios(seconds: Mapping[str, Sequence[float]], ours: Sequence[str] = (OURS,)) -> dict[str, dict[str, Any]]:
+    """For each of the others, the fastest of its settings: its time by that of the fastest of ours.
+
+    It is the median within a round, that of the best rounds, and the interval of all rounds but the two extremes.
+    """
     fastest: dict[str, str] = {}
     for candidate in sorted(seconds, key=lambda c: median(seconds[c])):
-        fastest.setdefault(group(candidate), candidate)
-    ours = seconds[OURS]
-    return {
-        name: {"candidate": c, "median": ratio(seconds[c], ours), "minimum": min(seconds[c]) / min(ours)}
-        for name, c in fastest.items()
-        if name != OURS
-    }
+        fastest.setdefault("ours" if candidate in ours else group(candidate), candidate)
+    if "ours" not in fastest:
+        return {}
+    best = fastest.pop("ours")
+    return {name: compared(seconds[c], seconds[best]) | {"candidate": c, "ours": best} for name, c in fastest.items()}
 
 
-def make_first_call(candidate: str) -> Callable[[], Any]:
-    """A step that nobody has called yet, of a network; numba has been imported."""
-    import numba  # noqa: F401
-
-    from .twins.mlp_minigrad import minigrad_step
-
-    return minigrad_step(FIRST_CALL_TASK, wrapper(candidate))
+def compared(others: Sequence[float], ours: Sequence[float]) -> dict[str, Any]:
+    inner = sorted(a / b for a, b in zip(others, ours, strict=True))
+    inner = inner[1:-1] if len(inner) > 2 else inner
+    return {"median": ratio(others, ours), "minimum": min(others) / min(ours), "interval": [inner[0], inner[-1]]}
 
 
 @contextmanager
@@ -236,24 +188,24 @@ def compiled_code_in(folder: str) -> Iterator[None]:
             os.environ["NUMBA_CACHE_DIR"] = before
 
 
-def measure_first_call(rounds: int) -> dict[str, Any]:
-    """Seconds of the first step in a new process, cold and warm, and of the ten steps after it; its losses."""
+def measure_first_call(name: str, quick: bool) -> dict[str, Any]:
+    """Seconds of the first two steps in a new process, cold and warm, and of the ten steps after them; the losses."""
+    task = FIRST_CALLS[name]
     seconds: dict[str, dict[str, list[float]]] = {}
     checked: list[dict[str, Any]] = [{}, {}]
     missing = {}
-    for candidate in (OURS, PLAIN):
-        for i in range(rounds):
-            with tempfile.TemporaryDirectory() as folder, compiled_code_in(folder):
-                for state in SECONDS:
-                    progress(f"{FIRST_CALL}: round {i + 1} of {rounds}, {candidate}, {state}")
-                    with Worker(MODULE, f"{FIRST_CALL}/{candidate}") as worker:
-                        if reason := worker.missing():
-                            missing[candidate] = reason
-                            continue
-                        for count, losses in zip((1, 10), checked):
-                            taken = seconds.setdefault(f"{candidate}, {state}", {"first": [], "next": []})
-                            taken["first" if count == 1 else "next"].append(worker.run(count))
-                            losses[f"{candidate}, {state}, round {i + 1}"] = worker.value
+    for candidate, i in [(c, i) for c in task.candidates for i in range(1 if quick else task.rounds)]:
+        with tempfile.TemporaryDirectory() as folder, compiled_code_in(folder):
+            for state in task.seconds:
+                progress(f"{name}: round {i + 1}, {candidate}, {state}")
+                with worker_for(name, candidate, quick, None) as worker:
+                    if reason := worker.missing():
+                        missing[candidate] = reason
+                        continue
+                    taken = seconds.setdefault(f"{candidate}, {state}", {"first": [], "next": []})
+                    for calls, count, losses in zip(taken, (2, 10), checked):
+                        taken[calls].append(worker.run(count))
+                        losses[f"{candidate}, {state}, round {i + 1}"] = worker.value
     return {
         "seconds": {c: {calls: summary(s) for calls, s in taken.items()} for c, taken in seconds.items()},
         "apart": apart(checked) if checked[0] else {},
@@ -261,9 +213,25 @@ def measure_first_call(rounds: int) -> dict[str, Any]:
     }
 
 
+def measure_memory(quick: bool) -> dict[str, Any]:
+    """Our peak by PyTorch's, and the megabytes."""
+    peers = ("minigrad, numba", *train_step.TORCHES)
+    measured = train_step.measure_memory(config_name("baby", quick), 2 if quick else 5, peers)
+    found = measured["ratios"]["numba"]
+    return {
+        **measured,
+        "title": str(config_of("baby", quick)),
+        "ratios": {} if found is None else {"PyTorch": {"median": found}},
+        "apart": {},
+    }
+
+
 def report(measured: Mapping[str, Mapping[str, Any]]) -> str:
     """The figures for people."""
-    parts = [report_first_call(one) if name == FIRST_CALL else report_task(name, one) for name, one in measured.items()]
+    parts = []
+    for name, one in measured.items():
+        write = report_memory if name == MEMORY else report_first_call if name in FIRST_CALLS else report_task
+        parts.append("\n".join([*write(name, one), *common_lines(one)]))
     over = over_functions(measured)
     lines = [
         verdict_line(f"median over the {len(FUNCTIONS)} functions: {name} / {OURS}", value, OVER_FUNCTIONS.get(name))
@@ -272,41 +240,58 @@ def report(measured: Mapping[str, Mapping[str, Any]]) -> str:
     return "\n\n".join([*parts, "\n".join(lines)] if lines else parts)
 
 
-def report_task(name: str, one: Mapping[str, Any]) -> str:
+def report_task(name: str, one: Mapping[str, Any]) -> Iterator[str]:
     task = TASKS[name]
     rows = [
         [c, f"{times['median']:.2f}", f"{times['minimum']:.2f}", f"{one['apart'][c]:.1g}"]
         for c, times in one["candidates"].items()
     ]
-    lines = [
-        f"{name} ({task.title}): {task.unit} a step, float32",
-        table(("", "median", "minimum", "apart"), rows),
-        *(
-            verdict_line(f"{found['candidate']} / {OURS}", found["median"], task.goals.get(other), found["minimum"])
-            for other, found in one["ratios"].items()
-        ),
-        *common_lines(one),
-    ]
-    return "\n".join(lines)
+    yield f"{name} ({one['title']}): {task.unit} a step"
+    yield table(("", "median", "minimum", "apart"), rows)
+    for other, found in one["ratios"].items():
+        title, goal = f"{found['candidate']} / {found['ours']}", task.goals.get(other)
+        if other == BEFORE:
+            yield verdict_line(title, found["median"], goal, interval=found["interval"])
+        else:
+            yield verdict_line(title, found["median"], goal, found["minimum"])
 
 
-def report_first_call(one: Mapping[str, Any]) -> str:
+def report_first_call(name: str, one: Mapping[str, Any]) -> Iterator[str]:
     rows = [
         [c, *(f"{taken[calls][which]:.3f}" for calls in ("first", "next") for which in ("median", "minimum"))]
         for c, taken in one["seconds"].items()
     ]
-    head = ("", "first, median", "minimum", "next 10, median", "minimum")
-    lines = [f"{FIRST_CALL} ({FIRST_CALL_TASK}): seconds in a new process, numba imported", table(head, rows)]
-    for state, limit in SECONDS.items():
+    task = FIRST_CALLS[name]
+    yield f"{name} ({task.title}): seconds in a new process, numba imported"
+    yield table(("", "first 2, median", "minimum", "next 10, median", "minimum"), rows)
+    for state, limit in task.seconds.items():
         if taken := one["seconds"].get(f"{OURS}, {state}"):
-            lines.append(f"first call, {state}: {verdict(taken['first']['median'], limit, ' s')}")
-    return "\n".join([*lines, *common_lines(one)])
+            yield f"first call, {state}: {verdict(taken['first']['median'], limit, ' s')}"
 
 
-def verdict_line(title: str, value: float, goal: float | None, minimum: float | None = None) -> str:
-    """A ratio, and whether it is large enough."""
+def report_memory(name: str, one: Mapping[str, Any]) -> Iterator[str]:
+    before = list(train_step.BEFOREHAND)
+    yield f"{name} (training step, {one['title']}): megabytes at the peak less megabytes before"
+    yield table(
+        ("", *(f"after {b}" for b in before)),
+        [[p, *(f"{grown[b]:.1f}" for b in before)] for p, grown in one["megabytes"].items()],
+    )
+    for found in one["ratios"].values():
+        yield f"minigrad, numba / PyTorch, the larger of both: {verdict(found['median'], MEMORY_TO_REACH)}"
+
+
+def verdict_line(
+    title: str,
+    value: float,
+    goal: float | None,
+    minimum: float | None = None,
+    interval: Sequence[float] | None = None,
+) -> str:
+    """A ratio, and whether it, or else the upper end of its interval, is large enough."""
     best = "" if minimum is None else f", of the best rounds {minimum:.2f}"
-    mark = "" if goal is None else f" (to reach: at least {goal:g}): {'reached' if value >= goal else 'MISSED'}"
+    best += "" if interval is None else f", between {interval[0]:.3f} and {interval[1]:.3f}"
+    reached = goal is not None and (value if interval is None else interval[1]) >= goal
+    mark = "" if goal is None else f" (to reach: at least {goal:g}): {'reached' if reached else 'MISSED'}"
     return f"{title}: {value:.2f}{best}{mark}"
 
 
@@ -328,11 +313,12 @@ def over_functions(measured: Mapping[str, Mapping[str, Any]]) -> dict[str, float
     }
 
 
-def figures(one: Mapping[str, Any]) -> dict[str, float | None]:
+def figures(name: str, one: Mapping[str, Any]) -> dict[str, float | None]:
     """What the last line says of a task: its ratios, or the seconds of first calls."""
-    if "seconds" in one:
-        return {s: one["seconds"].get(f"{OURS}, {s}", {}).get("first", {}).get("median") for s in SECONDS}
-    return {name: found["median"] for name, found in one["ratios"].items()}
+    if name in FIRST_CALLS:
+        taken = {state: one["seconds"].get(f"{OURS}, {state}") for state in FIRST_CALLS[name].seconds}
+        return {state: None if found is None else found["first"]["median"] for state, found in taken.items()}
+    return {other: found["median"] for other, found in one["ratios"].items()}
 
 
 def surroundings() -> dict[str, Any]:
@@ -346,10 +332,23 @@ def surroundings() -> dict[str, Any]:
 def options_of() -> argparse.Namespace:
     parser = arguments(__doc__)
     add_write_option(parser)
-    names = [*TASKS, FIRST_CALL]
+    names = [*TASKS, MEMORY, *FIRST_CALLS]
     parser.add_argument("--task", choices=names, nargs="+", default=names, help="what to measure (default: all)")
+    parser.add_argument("--before", metavar="FOLDER", type=Path, help="a checkout of an older version to compare with")
     parser.add_argument("--jax", metavar="FOLDER", help="the site-packages that jax is in, if it is not in these")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.before and not (options.before / "benchmarks" / "train_step.py").exists():
+        parser.error(f"--before: expected a checkout of minigrad, got {os.fspath(options.before)!r}")
+    return options
+
+
+def measure_one(name: str, options: argparse.Namespace) -> dict[str, Any]:
+    """Whatever there is to measure of a task."""
+    if name == MEMORY:
+        return measure_memory(options.quick)
+    if name in FIRST_CALLS:
+        return measure_first_call(name, options.quick)
+    return measure(name, options.quick, options.before.resolve() if options.before else None)
 
 
 def main() -> int:
@@ -359,15 +358,10 @@ def main() -> int:
         return 0
     if options.jax:
         os.environ[JAX_FOLDER] = os.path.abspath(options.jax)
-    measured = {}
-    for name in options.task:
-        if name == FIRST_CALL:
-            measured[name] = measure_first_call(1 if options.quick else 3)
-        else:
-            measured[name] = measure(name, *((2, 5, 0.0) if options.quick else (15, TASKS[name].steps, REST)))
+    measured = {name: measure_one(name, options) for name in options.task}
     progress("")
     detail = {"benchmark": "compile", "quick": options.quick, "machine": surroundings(), "measured": measured}
-    result = {**{name: figures(one) for name, one in measured.items()}, "functions": over_functions(measured)}
+    result = {**{name: figures(name, one) for name, one in measured.items()}, "functions": over_functions(measured)}
     conclude(options, "Compiled steps and functions", report(measured), {**result, "detail": detail})
     return 0 if all(agree(one["apart"]) for one in measured.values()) else 1
 

@@ -91,13 +91,17 @@ class WorkerFailed(RuntimeError):
 
 
 class Worker:
-    """A process of its own, `python -m MODULE --worker NAME`, that runs steps when asked."""
+    """A process of its own, `python -m MODULE --worker NAME`, that runs steps when asked.
 
-    def __init__(self, module: str, name: str):
+    It runs in `folder`, and imports what it can from those in `paths`.
+    """
+
+    def __init__(self, module: str, name: str, folder: Path = ROOT, paths: Sequence[str | Path] = ()):
         self.name = name
         self.process = subprocess.Popen(
             [sys.executable, "-m", module, "--worker", name],
-            cwd=ROOT,
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))} if paths else None,
             text=True,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

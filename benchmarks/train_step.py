@@ -142,14 +142,14 @@ def ratios_to(seconds: Mapping[str, list[float]], peer: str | None) -> dict[str,
     return {name: ratio(seconds[peer], own) if peer and own else None for name, own in ours.items()}
 
 
-def measure_memory(name: str, steps: int) -> dict[str, Any]:
+def measure_memory(name: str, steps: int, peers: Iterable[str] = PEERS) -> dict[str, Any]:
     """Megabytes that each candidate's memory grew by in some steps, one candidate after the other.
 
     A ratio is the larger of two: to memory after import, and after what each library loads only at its first use.
     """
     grown: dict[str, dict[str, float]] = {}
     missing = {}
-    for peer, beforehand in product(PEERS, BEFOREHAND):
+    for peer, beforehand in product(peers, BEFOREHAND):
         progress(f"{short_title(name)}: memory of {peer} after {beforehand}")
         with Worker(MODULE, f"{name}/{peer}/{beforehand}") as worker:
             if reason := worker.missing():

@@ -50,6 +50,7 @@ LAYERS = [
     {"ops": "each op and its derivative", "kernels": "fused ops"},
     {
         "functions": "ops as mg.NAME",
+        "ir": "the traced graph",
         "compile": "loops written from ops",
         "interop": "NumPy's protocols, DLPack",
         "autograd": "gradients as in PyTorch",

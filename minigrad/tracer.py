@@ -13,7 +13,7 @@ from .engine.modes import Arrays, Attrs, local, switch
 if TYPE_CHECKING:
     from .engine.graph import Node
 
-__all__ = ["Tracer", "number", "tracing"]
+__all__ = ["Tracer", "is_compiling", "number", "tracing"]
 
 
 class Tracer:
@@ -51,6 +51,11 @@ class Tracer:
 def tracing(tracer: Tracer) -> switch:
     """Inside, `tracer` is told of every op, besides the tracers that are attached already."""
     return switch(tracer=tracer)
+
+
+def is_compiling() -> bool:
+    """Whether a symbolic tracer follows this thread: then Python cannot look at the values of Tensors."""
+    return any(tracer.symbolic for tracer in local.mode.tracers)
 
 
 def number(read: Callable[[], Any], dtype: Any = None) -> Any:

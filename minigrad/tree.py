@@ -13,7 +13,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-__all__ = ["leaves", "map", "paths", "unflatten"]
+__all__ = ["form", "leaves", "map", "paths", "unflatten"]
 
 IsLeaf = Callable[[Any], bool]
 
@@ -52,6 +52,12 @@ def unflatten(tree: Any, values: Iterable[Any]) -> Any:
     """The structure of `tree` with the next value in the place of each leaf."""
     following = iter(values)
     return map(lambda _: next(following), tree)
+
+
+def form(tree: Any) -> Any:
+    """The structure without its leaves, as something that can be compared and hashed."""
+    parts = _parts(tree)
+    return None if parts is None else (type(tree), tuple([(key, form(part)) for key, part in parts]))
 
 
 def _parts(tree: Any) -> list[tuple[Any, Any]] | None:

@@ -311,7 +311,7 @@ def test_gradients_are_added_up_where_they_are_not_cleared():
         loss.backward()
         return loss
 
-    for k in range(4):
+    for k in range(7):
         accumulate(mg.ones(3, dtype="float64"))
         assert w.grad.tolist() == [k + 1.0] * 3
     w.grad = None
@@ -343,6 +343,135 @@ def test_gradients_kept_from_an_earlier_step_stay_as_they_were():
     before = [g.numpy().copy() for g in kept]
     run(mg.tensor(normal(6, 2, seed=5)), mg.tensor(normal(6, 1, seed=6)))
     assert_same([g.numpy() for g in kept], before, 0)
+
+
+@pytest.mark.parametrize("dtype, tolerance", [("float32", 1e-5), ("float64", 1e-12)])
+@pytest.mark.parametrize("rows, inner, columns", [(1, 1, 2), (3, 5, 1), (4, 1, 17), (2, 7, 33), (5, 16, 16)])
+def test_small_products_of_any_layout_are_those_of_numpy(rows, inner, columns, dtype, tolerance):
+    a, b = normal(rows, inner, dtype=dtype), normal(inner, columns, seed=1, dtype=dtype)
+    expected = (a.astype("float64") @ b) * 2
+    forms = {
+        (lambda a, b: (a @ b) * 2): (a, b),
+        (lambda a, b: (a @ b.T) * 2): (a, b.T.copy()),
+        (lambda a, b: (a.T @ b) * 2): (a.T.copy(), b),
+        (lambda a, b: (a.T @ b.T) * 2): (a.T.copy(), b.T.copy()),
+    }
+    for function, arrays in forms.items():
+        compiled = mg.compile(function)
+        for _ in range(3):
+            np.testing.assert_allclose(compiled(*map(mg.tensor, arrays)).numpy(), expected, tolerance, tolerance)
+        assert "one compiled function" in compiled.explain()
+
+
+def replace_arrays(net, optimizer):
+    for p in net.parameters():
+        p.data = p.data * 2  # the old array is freed, and the next may lie where it was
+
+
+def replace_by_columns(net, optimizer):
+    net[0].weight.data = np.asfortranarray(net[0].weight.data * 2)
+
+
+def freeze(net, optimizer):
+    net[0].requires_grad_(False)
+
+
+def load_state(net, optimizer):
+    state = optimizer.state_dict()
+    state["arrays"] = {name: t * 2 for name, t in state["arrays"].items()}
+    optimizer.load_state_dict(state)
+
+
+def forget_state(net, optimizer):
+    optimizer.state.clear()
+
+
+def assign_state(net, optimizer):
+    optimizer.state = {}
+
+
+def replace_buffer(net, optimizer):
+    for state in optimizer.state.values():
+        state["exp_avg"] = np.zeros_like(state["exp_avg"])
+
+
+CHANGES = [replace_arrays, replace_by_columns, freeze, load_state, forget_state, assign_state, replace_buffer]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_step_that_has_become_quick_sees_what_changes(change):
+    losses = []
+    for wrap in (mg.compile, lambda f: f):
+        _, _, _, optimizer, step = training(False, "Adam", steps=1)
+        (net,) = [cell.cell_contents for cell in step.__closure__ if isinstance(cell.cell_contents, mg.nn.Module)]
+        x, y = mg.tensor(normal(6, 2)), mg.tensor(normal(6, 1, seed=1))
+        run = wrap(step)
+        losses.append([])
+        for _ in range(3):
+            losses[-1] += [run(x, y).item() for _ in range(4)]
+            change(net, optimizer)
+        losses[-1] += [run(x, y).item() for _ in range(4)]
+    np.testing.assert_allclose(losses[0], losses[1], rtol=1e-9)
+
+
+def test_a_quick_step_takes_arguments_of_any_layout_and_is_traced_anew_for_other_kinds():
+    w = leaf(3, 2)
+
+    @mg.compile
+    def step(x):
+        w.grad = None
+        loss = (w * x).sum()
+        loss.backward()
+        return loss
+
+    plain = mg.tensor(normal(3, 2))
+    for _ in range(4):
+        step(plain)
+    others = [
+        mg.tensor(normal(2, 3)).T,
+        mg.tensor(normal(6, 4))[::2, ::2],
+        mg.tensor(normal(2)),
+        mg.tensor(normal(1, 2)),
+        mg.tensor(normal(3, 2)).astype("float32"),
+        mg.tensor(np.arange(6).reshape(3, 2)),
+        plain,
+    ]
+    for x in others:
+        for _ in range(3):
+            assert np.isclose(step(x).item(), (w.numpy() * x.numpy()).sum())
+            np.testing.assert_allclose(w.grad.numpy(), np.broadcast_to(x.numpy(), (3, 2)), rtol=1e-6)
+
+
+def test_a_step_with_a_wrong_index_changes_nothing():
+    table, w = mg.tensor(normal(3, 5)), leaf(3, 5)
+    optimizer = mg.optim.SGD([w], lr=0.1)
+
+    @mg.compile
+    def step(index):
+        optimizer.zero_grad()
+        loss = mg.take_along_axis(table * w, index, 1).sum()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    for _ in range(4):
+        step(mg.tensor([[0], [1], [4]]))
+    before = w.detach().numpy().copy()
+    with pytest.raises(mg.MinigradError):
+        step(mg.tensor([[0], [1], [5]]))
+    assert (w.detach().numpy() == before).all() and optimizer.state_dict()["values"]["steps"] == {"0": 4}
+    assert "one compiled function" in step.explain()
+
+
+def test_another_default_dtype_is_seen():
+    compiled = mg.compile(lambda x: x + mg.ones(2))
+    try:
+        for dtype in ("float32", "float64", "float32"):
+            mg.set_default_dtype(dtype)
+            for _ in range(3):
+                assert compiled(mg.tensor([1.0, 2.0], dtype="float32")).dtype == dtype
+    finally:
+        mg.set_default_dtype("float32")
 
 
 def test_saved_values_that_are_overwritten_are_noticed():
@@ -384,3 +513,80 @@ def test_it_says_what_was_fused_and_shows_its_source():
     assert "one loop over 3 × 4" in compiled.explain() and "op by op" in compiled.explain()
     if mg.kernels.implementation() == "numba":
         assert "def whole(" in compiled.source() and "float64[3, 4]" in compiled.source()
+
+
+def detached_factor(x, y):
+    return x.detach() * y + x * y.detach() ** 2
+
+
+def without_recording(x, y):
+    with mg.no_grad():
+        factor = x * y
+    return x * factor + (y - factor)
+
+
+def detached_before_use(x, y):
+    top = x.detach().max(axis=-1, keepdims=True)
+    return mg.exp(x - top) * y
+
+
+@pytest.mark.parametrize(
+    "function", [detached_factor, without_recording, detached_before_use], ids=lambda f: f.__name__
+)
+def test_no_gradient_goes_to_what_is_detached(function):
+    compiled = mg.compile(function)
+
+    def second(f):
+        return mg.grad(lambda x, y: (mg.grad(lambda a: f(a, y).sum())(x) ** 2 * y).sum(), argnums=(0, 1))
+
+    for seed in range(3):
+        arrays = normal(3, 4, seed=seed), normal(3, 4, seed=seed + 5)
+        assert_same(gradients(compiled, *arrays), gradients(function, *arrays))
+        tensors = [mg.tensor(a) for a in arrays]
+        assert_same([g.numpy() for g in second(compiled)(*tensors)], [g.numpy() for g in second(function)(*tensors)])
+
+
+def test_a_result_that_is_detached_stays_a_constant():
+    compiled = mg.compile(lambda x: (x * 2, (x * 3).detach(), x.detach()))
+    x = leaf(3)
+    for _ in range(3):
+        assert [out.requires_grad for out in compiled(x)] == [True, False, False]
+
+
+def test_what_is_made_of_constants_alone_is_no_obstacle_to_gradients():
+    def function(x):
+        return mg.where(mg.tril(mg.ones(4, 4)) > 0, x, 0.0) * x
+
+    compiled = mg.compile(function)
+    for seed in range(3):
+        arrays = [normal(4, 4, seed=seed)]
+        assert_same(gradients(compiled, *arrays), gradients(function, *arrays))
+
+
+def test_a_gradient_that_is_a_number_of_numpy_is_taken():
+    compiled, x = mg.compile(lambda x: (x * x).sum()), leaf(3)
+    for _ in range(3):
+        x.grad = None
+        (compiled(x) / 3).backward()
+        assert_same([x.grad.numpy()], [2 * x.detach().numpy() / 3])
+
+
+def test_an_array_is_kept_for_the_backward_and_not_a_copy_of_its_transpose():
+    pytest.importorskip("numba")
+    compiled = mg.compile(lambda x, v, w: (x @ v) @ w)
+    given = leaf(64, 32), leaf(32, 48, seed=1), leaf(48, 16, seed=2)
+    for _ in range(2):
+        compiled(*given).sum().backward()
+    names = [step.op.name for step in compiled.traces[-1].program.plans()["forward"].graph.steps]
+    assert "clone" not in names
+
+
+def test_memory_that_a_loop_reads_and_writes_over_has_one_row():
+    pytest.importorskip("numba")
+    compiled = mg.compile(lambda x, w: (x @ w).exp() + 1)
+    with mg.no_grad():
+        for _ in range(2):
+            compiled(mg.ones(64, 64), mg.ones(64, 64))
+    lines = [line.strip().split(" = ") for line in compiled.source().splitlines() if " = a" in line]
+    rows = [memory for name, memory in lines if name.startswith("r")]
+    assert rows and len(rows) == len(set(rows))

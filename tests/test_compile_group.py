@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 from support.graphs import Build
 
-from minigrad.compile.graph import Step
 from minigrad.compile.group import Group, group
 from minigrad.compile.plan import Plan
 from minigrad.compile.simplify import simplify
+from minigrad.compile.views import strided
+from minigrad.engine.op import OPS
+from minigrad.ir.graph import Step, Value
 
 pytest.importorskip("numba")
 rng = np.random.default_rng(0)
@@ -29,7 +31,7 @@ def grouped(b, *outputs):
 def test_a_softmax_is_one_pass_over_its_rows():
     b = Build(normal(40, 30))
     names, _ = grouped(b, b.softmax(b.inputs[0]))
-    assert names == [["max", "subtract", "exp", "sum", "divide"]]
+    assert names == [["max", "subtract", "exp", "sum", "reciprocal", "multiply"]]
 
 
 def test_a_product_parts_two_loops():
@@ -115,3 +117,38 @@ def test_explain_names_what_was_not_fused_and_why():
     (x,) = b.inputs
     plan = b.check(b.argsort(b.exp(x)), b._cumsum(x, axis=0))
     assert "argsort by itself" in plan.explain() and "has no formula for one element" in plan.explain()
+
+
+@pytest.mark.parametrize(
+    ("array", "new"),
+    [
+        (np.zeros((4, 6)), (2, 2, 3, 2)),
+        (np.zeros((4, 6))[:, :4], (4, 2, 2)),
+        (np.zeros((4, 6))[:, :4], (8, 2)),
+        (np.zeros((4, 6)).T, (3, 2, 4)),
+        (np.zeros((4, 6)).T, (24,)),
+        (np.zeros((4, 1, 6))[::2], (2, 3, 2, 1)),
+        (np.broadcast_to(np.zeros(6), (4, 6)), (2, 2, 6)),
+        (np.broadcast_to(np.zeros((4, 1)), (4, 6)), (4, 3, 2)),
+        (np.zeros((2, 3, 4)).transpose(0, 2, 1), (8, 3)),
+    ],
+)
+def test_a_reshape_is_a_view_where_numpy_makes_one(array, new):
+    strides = tuple([s // array.itemsize if n > 1 else 0 for n, s in zip(array.shape, array.strides)])
+    value = Value(array.shape, array.dtype)
+    step = Step(OPS["reshape"], (value,), {"shape": new}, (Value(new, array.dtype),))
+    made = array.reshape(new)
+    expected = tuple([s // array.itemsize if n > 1 else 0 for n, s in zip(made.shape, made.strides)])
+    found = strided(step, array.shape, strides)
+    assert found == ((0, expected) if np.shares_memory(made, array) else None)
+
+
+def test_what_comes_from_inputs_alone_is_computed_where_it_is_used():
+    b = Build(normal(20, 30), normal(20, 30), normal(30, 30))
+    x, y, w = b.inputs
+    early, late = b.exp(x), b.exp(y)
+    first = b.add(b.matmul(x, w), early)
+    second = b.add(b.matmul(first, w), late)
+    schedule, _, _ = group(simplify(b.graph(second)))
+    loops = [[m.step.op.name for m in entry.members] for entry in schedule if isinstance(entry, Group)]
+    assert loops == [["exp", "add"], ["exp", "add"]]

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from support.graphs import Build
 
-from minigrad.compile.graph import Graph, Step, Value
 from minigrad.compile.simplify import simplify
 from minigrad.engine.op import OPS
+from minigrad.ir.graph import Graph, Step, Value
 
 rng = np.random.default_rng(0)
 
@@ -99,7 +99,7 @@ def test_functions_made_of_ops_are_taken_apart():
     b = Build(floats(3, 4))
     (x,) = b.inputs
     steps = simplify(b.graph(b.softmax(x), b.mean(x, axis=0))).steps
-    assert [s.op.name for s in steps] == ["max", "subtract", "exp", "sum", "divide", "sum", "divide"]
+    assert [s.op.name for s in steps] == ["max", "subtract", "exp", "sum", "reciprocal", "multiply", "sum", "divide"]
 
 
 def test_reductions_over_single_elements_are_reshapes():
@@ -121,3 +121,30 @@ def test_empty_arrays_are_left_to_their_ops(name):
     attrs = {} if name == "exp" else {"axis": 0}
     step = Step(OPS[name], (x,), attrs, (out,))
     assert [s.op.name for s in simplify(Graph([x], [step], [out])).steps] == [name]
+
+
+def test_parts_of_a_split_are_views_of_the_whole():
+    b = Build(floats(3, 6))
+    (x,) = b.inputs
+    first, second = Value((3, 2), "float32"), Value((3, 4), "float32")
+    graph = simplify(
+        Graph([x], [Step(OPS["_split"], (x,), {"cuts": (2,), "axis": 1}, (first, second))], [second, first])
+    )
+    assert [step.op.name for step in graph.steps] == ["getitem", "getitem"]
+    for made, expected in zip(graph.replay(b.arrays), np.split(b.arrays[0], [2], axis=1)[::-1], strict=True):
+        assert np.array_equal(made, expected)
+
+
+def test_a_transpose_of_a_transpose_is_one_or_none():
+    b = Build(floats(2, 3, 4))
+    (x,) = b.inputs
+    twisted = b.transpose(x, axes=(1, 2, 0))
+    assert simple(b, b.exp(b.transpose(twisted, axes=(2, 0, 1)))) == ["exp"]
+    assert simple(b, b.exp(b.transpose(twisted, axes=(-1, 1, 0)))) == ["transpose", "exp"]
+    assert simple(b, b.exp(b.transpose(b.transpose(x)))) == ["exp"]
+
+
+def test_a_stack_times_a_matrix_is_one_product_of_matrices():
+    b = Build(floats(2, 3, 4), floats(4, 5))
+    x, w = b.inputs
+    assert simple(b, b.exp(b.matmul(x, w))) == ["reshape", "matmul", "reshape", "exp"]

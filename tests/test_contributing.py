@@ -13,12 +13,11 @@ from support.cupy_names import CUPY_IS_INSTALLED
 from support.documents import ROOT, pieces
 
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-BLOCKS = [piece.text for piece in pieces(TEXT) if piece.kind in ("python", "cuda")]
+BLOCKS = [piece.text for piece in pieces(TEXT) if piece.kind == "python"]
 # Where the blocks go, one after the other: to the end of these files.
-FILES = ["minigrad/ops/elementwise.py", "minigrad/nn/functional.py", "minigrad/nn/layers.py"]
-FILES += [f"minigrad/kernels/{name}" for name in ("definitions.py", "numba/elementwise.py", "cuda/elementwise.cu")]
+FILES = [f"minigrad/{name}.py" for name in ("ops/elementwise", "nn/functional", "nn/layers", "kernels/definitions")]
 *BLOCKS, NUMPY_KERNEL = BLOCKS  # the last one may be left out
-TESTS = [f"tests/test_{name}.py" for name in ("registry", "torch_elementwise", "layers", "kernels", "cuda_kernels")]
+TESTS = [f"tests/test_{name}.py" for name in ("registry", "torch_elementwise", "layers", "kernels", "compile_cuda")]
 
 
 def span(start: str) -> str:
@@ -38,7 +37,6 @@ LINES = [
     ("tests/support/samples/layers.py", r"(?s).*\n", span('add("prelu"') + "\n"),
     ("minigrad/kernels/definitions.py", r"__all__ = \[\n", '"squared_relu",\n'),
     ("tests/support/kernel_samples.py", r"SAMPLES = \{\n", span('"squared_relu": ') + ",\n"),
-    ("tests/support/kernel_samples.py", r"BY_DEFINITION: list\[str\] = \[", '"squared_relu"'),
 ]
 
 
@@ -66,7 +64,7 @@ def touched(*kinds: str) -> set[str]:
 def test_few_files_are_touched():
     assert len(touched("exp2")) <= 3
     assert len(touched("prelu", "PReLU")) <= 3
-    assert len(touched("squared_relu")) <= 4
+    assert len(touched("squared_relu")) <= 2
 
 
 def run(tree: Path, *words: str) -> str:
@@ -96,9 +94,8 @@ def test_an_op_a_layer_and_a_kernel_can_be_added_as_it_says(tmp_path):
         counts
     )
     assert "minigrad/nn/layers.py::minigrad.nn.layers.PReLU" in passed
-    kernels, samples = tmp_path / "minigrad/kernels/numpy.py", tmp_path / "tests/support/kernel_samples.py"
+    kernels = tmp_path / "minigrad/kernels/numpy.py"
     kernels.write_text(kernels.read_text(encoding="utf-8") + f"\n\n{NUMPY_KERNEL}", encoding="utf-8")
-    samples.write_text(samples.read_text(encoding="utf-8").replace('= ["squared_relu"]', "= []"), encoding="utf-8")
     chosen = "squared_relu and numpy or every_fused_op"
     report = run(tmp_path, "-m", "pytest", "-q", "-rA", "-p", "no:cacheprovider", "-k", chosen, "tests/test_kernels.py")
     assert "SKIPPED" not in report and report.count("PASSED") >= 10

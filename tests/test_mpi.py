@@ -31,6 +31,7 @@ ALIKE = {
     "translator_accumulated": {"model": "translator", "accumulate": 2},
     "translator_on_threads": {"model": "translator", "threads": 2},
     "unlike_at_first": {"model": "mlp", "unlike": True},
+    "compiled": {"model": "mlp", "compile": "on"},
 }
 OTHERS = {
     "stopped": {"model": "mlp", "how": "stop"},
@@ -116,6 +117,13 @@ def test_ranks_train_as_one_process_does(alone, together, name, count):
 def test_the_weights_of_all_ranks_have_the_same_bits(together, name):
     folder, _ = together(4)
     assert all(told(folder, name, rank)["weights"] == told(folder, name)["weights"] for rank in range(1, 4))
+
+
+@with_mpi
+def test_a_compiled_loss_trains_ranks_as_the_loss_itself_does(alone, together):
+    folder, _ = together(2)
+    for rank in range(2):
+        assert_same_training(told(folder, "compiled", rank), alone("mlp"))
 
 
 def test_the_examples_are_as_hard_as_they_claim(alone):

@@ -34,6 +34,17 @@ def test_killed_at_any_moment_and_resumed_it_is_the_run_that_was_never_interrupt
     assert outcome(place / "killed") == outcome(place / "whole")
 
 
+@pytest.mark.parametrize("step", [1, 10, 23])
+def test_a_compiled_run_that_is_killed_repeats_every_bit(place, step):
+    mixture = ("adamw", "cosine", "arrays")
+    process = start_training(place / "killed", mixture, "--slow", "--compiled", until=f"step {step}")
+    process.kill()
+    process.communicate()
+    finish(place / "killed", mixture, "--compiled")
+    training.trainer(place / "whole", *mixture, compile="on").train()
+    assert outcome(place / "killed") == outcome(place / "whole")
+
+
 def test_the_mixtures_hold_every_optimiser_schedule_and_sampler():
     assert [set(names) for names in zip(*MIXTURES)] == [set(OPTIMIZERS), set(SCHEDULES), set(SAMPLERS)]
 

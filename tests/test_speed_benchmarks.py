@@ -20,7 +20,18 @@ sys.path.append(str(ROOT))  # pytest puts only the tests' own folder there
 
 import minigrad as mg  # noqa: E402
 from benchmarks import compile as compiling  # noqa: E402
-from benchmarks import floor, generation, matmul, measure, memory, mlp_step, results, scaling, train_step  # noqa: E402
+from benchmarks import (  # noqa: E402
+    compile_tasks,  # noqa: E402
+    floor,
+    generation,
+    matmul,
+    measure,
+    memory,
+    mlp_step,
+    results,
+    scaling,
+    train_step,
+)
 from benchmarks.twins import gpt, plain  # noqa: E402
 
 TINY = replace(gpt.CONFIGS["tiny"], layers=2, batch=3, dtype="float64")
@@ -237,7 +248,7 @@ def test_mlp_step_reports_every_task(no_torch: Path) -> None:
     assert "sine, Adam: minigrad" in done.stdout
 
 
-@pytest.mark.parametrize("task", compiling.NETWORKS.values())
+@pytest.mark.parametrize("task", compile_tasks.NETWORKS.values())
 def test_a_step_that_can_be_compiled_is_the_step_of_the_same_network(task: str) -> None:
     from benchmarks.twins.mlp_minigrad import minigrad_step
 
@@ -276,9 +287,50 @@ def test_the_fastest_setting_of_each_other_library_is_compared_with() -> None:
         "PyTorch, 1 thread": [4.0, 8.0],
     }
     found = compiling.ratios(seconds)
-    assert found["PyTorch"] == {"candidate": "PyTorch, 1 thread", "median": 4.0, "minimum": 4.0}
+    assert found["PyTorch"] == {
+        "candidate": "PyTorch, 1 thread", "ours": compiling.OURS, "median": 4.0, "minimum": 4.0, "interval": [4.0, 4.0],
+    }  # fmt: skip
     assert found[compiling.PLAIN]["median"] == 3.0 and found.keys() == {"PyTorch", compiling.PLAIN}
     assert compiling.ratios({"PyTorch": [1.0]}) == {}
+
+
+def test_the_faster_of_our_own_ways_counts_and_the_extremes_are_left_out_of_the_interval() -> None:
+    seconds = {"a": [2.0] * 4, "b": [1.0] * 4, "other": [1.0, 9.0, 3.0, 2.0]}
+    found = compiling.ratios(seconds, ours=("a", "b"))
+    assert found.keys() == {"other"} and found["other"]["ours"] == "b"
+    assert found["other"]["interval"] == [2.0, 3.0] and found["other"]["median"] == 2.5
+
+
+@pytest.mark.parametrize(("upper", "mark"), [(0.99, "MISSED"), (1.01, "reached")])
+def test_an_interval_reaches_its_goal_with_its_upper_end(upper: float, mark: str) -> None:
+    line = compiling.verdict_line("baby", 0.98, 1.0, interval=[0.9, upper])
+    assert line == f"baby: 0.98, between 0.900 and {upper:.3f} (to reach: at least 1): {mark}"
+
+
+def test_an_older_checkout_is_one_that_has_the_benchmark(tmp_path: Path) -> None:
+    done = run("benchmarks.compile", "--quick", "--task", "baby", "--before", str(tmp_path))
+    assert done.returncode == 2 and "expected a checkout of minigrad" in done.stderr
+
+
+def test_a_step_of_an_older_checkout_is_that_of_the_same_model(no_torch: Path) -> None:
+    pytest.importorskip("numba")
+    names = ["baby", "translator"]
+    result = last_line(
+        run("benchmarks.compile", "--quick", "--json", "--task", *names, "--before", ".", hidden=no_torch)
+    )
+    for name in names:
+        assert result[name].keys() == {compiling.BEFORE} and result[name][compiling.BEFORE] > 0
+        assert max(result["detail"]["measured"][name]["apart"].values()) == 0
+
+
+def test_a_gpt_in_plain_ops_is_the_gpt_of_our_layers() -> None:
+    from benchmarks.twins import gpt_minigrad, plain_gpt_minigrad
+
+    plain = plain_gpt_minigrad.minigrad_step(TINY, lambda f: f)
+    fused = gpt_minigrad.minigrad_step(TINY)
+    curves = np.array([(plain().item(), fused().item()) for _ in range(5)])
+    np.testing.assert_allclose(curves[:, 0], curves[:, 1], rtol=1e-6)
+    assert curves[-1, 0] < curves[0, 0]
 
 
 @pytest.mark.parametrize(("value", "mark"), [(49.0, "MISSED"), (50.0, "reached")])
@@ -306,9 +358,10 @@ def test_what_is_compiled_computes_the_same_in_every_task(no_torch: Path) -> Non
     result = last_line(run("benchmarks.compile", "--quick", "--json", hidden=no_torch))
     for name, measured in result["detail"]["measured"].items():
         assert compiling.OURS not in measured["missing"] and compiling.agree(measured["apart"]), name
-    for name in compiling.TASKS:
-        assert result[name][compiling.PLAIN] > 0
-    assert result["functions"][compiling.PLAIN] > 0 and result["first-call"]["cold"] > 0
+    for name, task in compiling.TASKS.items():
+        assert compiling.PLAIN not in task.candidates or result[name][compiling.PLAIN] > 0
+    assert result["functions"][compiling.PLAIN] > 0
+    assert all(result[name]["cold"] > 0 and result[name]["warm"] > 0 for name in compiling.FIRST_CALLS)
 
 
 @pytest.mark.parametrize("k", [-0.5, 1.0, 1.7])

@@ -123,7 +123,9 @@ show(picture, "16_cost_of_an_op")
 #
 # $$\text{LN}(x) = \gamma \, \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} + \beta \qquad \text{nine ops, or one}$$
 #
-# In minigrad each fused op has a *definition*, made of ordinary ops, and kernels that must agree with it.
+# In minigrad each fused op has a *definition*, made of ordinary ops, and kernels that must agree with it. Those for NumPy are
+# written by hand. Where numba is installed, a compiler (tutorial 20) writes a loop from the definition, and numba makes
+# machine code of it.
 
 # %%
 norm, x = nn.LayerNorm(64), mg.randn(4, 64)
@@ -467,7 +469,8 @@ show(mg.viz.heatmap(np.array(moved), ["Adam", "LAMB"], columns, title=title, not
 # ## Read next
 #
 # - [minigrad/kernels/definitions.py](../minigrad/kernels/definitions.py): the fused ops, and
-#   [minigrad/kernels/numpy_rows.py](../minigrad/kernels/numpy_rows.py): some of their kernels.
+#   [minigrad/kernels/numpy_rows.py](../minigrad/kernels/numpy_rows.py): some of their kernels for NumPy. The others come from
+#   [minigrad/compile/fused.py](../minigrad/compile/fused.py).
 # - [minigrad/train/data_parallel.py](../minigrad/train/data_parallel.py) divides a batch among threads and ranks, and
 #   [minigrad/runtime/process_group.py](../minigrad/runtime/process_group.py) is all that ranks say to each other.
 # - [minigrad/optim/mixed_precision.py](../minigrad/optim/mixed_precision.py) and [minigrad/optim/lamb.py](../minigrad/optim/lamb.py).

@@ -24,6 +24,11 @@ from showing import FOLDER, show
 
 import minigrad as mg
 from minigrad import nn, optim
+from minigrad.compile import trace
+from minigrad.compile.cuda_source import CudaWriter
+from minigrad.compile.group import group
+from minigrad.compile.loops import describe
+from minigrad.compile.simplify import simplify
 from minigrad.ops.activations import silu
 from minigrad.viz.drawing.axes import Scale, frame
 from minigrad.viz.drawing.scene import Line, Rect, Scene, Text
@@ -186,18 +191,24 @@ show(Scene(450, 255, shapes, "the same training on two devices"), "19_same")
 # %% [markdown]
 # ## Kernels for a card
 #
-# Tutorial 16 had fused kernels. On a card they are written in CUDA, a dialect of C++. Each of thousands of threads takes a few
-# elements; `EACH(i, n)` is our word for "every element $i$ that is mine". This one computes the bend of SwiGLU:
+# Tutorial 16 had fused kernels. On a card they are written in CUDA, a dialect of C++. Nobody wrote them: a compiler does,
+# from the definition of the op, when the first array on a card comes (tutorial 20 builds a small one). It needs no card for
+# that. Here it traces $\text{gelu}(x) = x \, \Phi(x)$, groups the steps into one loop, and writes that:
 
 # %%
-source = (package / "kernels" / "cuda" / "elementwise.cu").read_text()
-shown = ("real sigmoid(", "real silu(", "void silu_forward(")
-print(*[part for part in source.split("\n\n") if any(word in part for word in shown)], sep="\n\n")
+graph = simplify(trace(mg.gelu, mg.zeros(4, 64)))
+schedule, *_ = group(graph)
+loop = describe(schedule[0], set(graph.outputs))
+print(CudaWriter(graph.constants).function("gelu", loop).text)
 
 # %% [markdown]
+# Each of thousands of threads takes a few elements: the first $j$ is its own number among all threads, and then it goes on
+# by as many as there are threads. `f4` is a number of 4 bytes, and `m::normal_cdf`, our $\Phi$, stands in
+# [prelude.cu](../minigrad/compile/prelude.cu).
+#
 # Nobody has run it on a card. Two things have been done instead. NVIDIA's own compiler, which needs no card, compiles every
-# kernel for four generations of cards. And g++ compiles the same text for the processor, threads as loops, and then the
-# results are compared with the definition made of ordinary ops, as for every other kernel.
+# loop for four generations of cards. And g++ compiles the same text for the processor, where the threads take turns, and then
+# the results are compared with the definition made of ordinary ops, as for every other kernel.
 #
 # ## What is proven, and what is not
 #
@@ -205,7 +216,7 @@ print(*[part for part in source.split("\n\n") if any(word in part for word in sh
 # |---|---|---|
 # | everything that trains uses only what CuPy has | the fake device; names and signatures of the real CuPy | how it rounds |
 # | nothing is copied to the host by accident | the fake device refuses | |
-# | CUDA kernels are valid, and compute the right thing | NVIDIA's compiler; g++ on the CPU | real threads, real memory |
+# | the CUDA that is written is valid, and compute the right thing | NVIDIA's compiler; g++ on the CPU | real threads, real memory |
 # | several cards | gradients are added up by MPI, tested with processes on CPUs | NCCL, by which cards talk, has never run |
 # | how fast it is on a card | not known | everything |
 #
@@ -260,8 +271,8 @@ show(mg.viz.lines(guesses, "when a card pays (a guess)", x="numbers", y="seconds
 # ## Read next
 #
 # - [minigrad/engine/backend.py](../minigrad/engine/backend.py): all that is known about devices.
-# - [minigrad/kernels/cuda/elementwise.cu](../minigrad/kernels/cuda/elementwise.cu), and beside it `elementwise.py`, which
-#   starts the kernels.
+# - [minigrad/compile/cuda_source.py](../minigrad/compile/cuda_source.py) writes CUDA, and
+#   [cuda_call.py](../minigrad/compile/cuda_call.py) starts it.
 # - [fake_device.py](../tests/support/fake_device.py) and [cupy_names.py](../tests/support/cupy_names.py): the card that does not exist.
 # - [tests/support/cuda_on_cpu.py](../tests/support/cuda_on_cpu.py): how CUDA runs without CUDA.
 # - [20_a_compiler.py](20_a_compiler.py): a program that writes fused kernels.

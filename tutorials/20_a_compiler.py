@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 20. A compiler in an afternoon
 #
-# Tutorial 16 had fused kernels: one loop in place of a chain of ops, written by hand, one for each chain. This tutorial
-# writes a program that writes them. That is a *compiler*: it reads a program in one language (ops on whole arrays) and
+# Tutorial 16 had fused kernels: one loop in place of a chain of ops. One could write them by hand, one for each chain. This
+# tutorial writes a program that writes them. That is a *compiler*: it reads a program in one language (ops on whole arrays) and
 # writes it in another (loops over single numbers).
 #
 # At the end you will have
@@ -973,9 +973,9 @@ print(*explained if len(explained) < 20 else [*explained[:10], "…", explained[
 # The products of matrices stay what they are. Between them are loops. The last one is Adam's: new averages and new
 # weights, some forty small steps, in one pass.
 #
-# Is it faster? That depends on what you compare it with. Most layers and optimisers of minigrad are fused by hand already
-# (tutorial 16), and there a compiler gains little. It gains where nobody has written a kernel: in a layer, a loss or an
-# optimiser of your own, such as `normalize` here. So measure.
+# Is it faster? That depends on what you compare it with. Most layers and optimisers of minigrad are fused ops already
+# (tutorial 16), whose kernels this very compiler writes when they are first called, and there `mg.compile` gains little. It
+# gains where nothing is fused yet: in a layer, a loss or an optimiser of your own, such as `normalize` here. So measure.
 
 # %%
 net, optimizer = new_training()
@@ -1002,7 +1002,7 @@ print(f"a training step, op by op / compiled: {eager_time / compiled_time:.2g}")
 #
 # ## Read next
 #
-# - [minigrad/compile/trace.py](../minigrad/compile/trace.py): the tracer, and what it has to know about arrays from
+# - [minigrad/ir/trace.py](../minigrad/ir/trace.py): the tracer, and what it has to know about arrays from
 #   outside.
 # - [minigrad/compile/simplify.py](../minigrad/compile/simplify.py) and
 #   [minigrad/compile/group.py](../minigrad/compile/group.py): tidy and group, for any axes.

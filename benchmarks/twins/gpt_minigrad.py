@@ -46,9 +46,9 @@ def loss(model: GPT, batch: tuple[Any, Any]) -> dict[str, tuple[mg.Tensor, int]]
     return {"loss": (F.cross_entropy(flat, mg.tensor(targets).reshape(-1), reduction="sum"), targets.size)}
 
 
-def minigrad_step(config: Config) -> Callable[[], mg.Tensor]:
-    """One step as the Trainer takes it; it returns the loss before the step."""
-    return training_step(new_model(config), loss, batches(config))
+def minigrad_step(config: Config, wrap: Callable[[Any], Any] = lambda f: f) -> Callable[[], mg.Tensor]:
+    """One step as the Trainer takes it, which returns the loss before the step; `wrap` may be `mg.compile`."""
+    return training_step(new_model(config), wrap(loss), batches(config))
 
 
 def training_step(model: Any, loss: Callable[[Any, Any], Any], data: Iterator[Any]) -> Callable[[], mg.Tensor]:

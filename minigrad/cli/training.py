@@ -29,6 +29,12 @@ def _train_arguments(parser: Parser) -> None:
     parser.add_argument("--seed", type=whole_number, default=0, metavar="N", help="random seed (default: 0)")
     parser.add_argument("--max-steps", type=count, metavar="N", help="stop after N steps")
     parser.add_argument("--device", default="cpu", metavar="D", help="cpu, cuda or cuda:1 (default: cpu)")
+    parser.add_argument(
+        "--compile",
+        default="auto",
+        choices=("auto", "on", "off"),
+        help="compile the loss (default: auto, where it pays)",
+    )
     _flag_pages(parser)
     flag_threads(parser)
 
@@ -68,6 +74,7 @@ def _train(options: Namespace) -> int:
         seed=options.seed,
         max_steps=options.max_steps,
         device=options.device,
+        compile=options.compile,
         live=options.live,
         **settings,
     )

@@ -9,10 +9,8 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from .files import load_graph, save_graph
+from ..ir import Graph, Number, Size, Step, TraceError, Value, load_graph, save_graph
 from .function import Compiled, compile, trace
-from .graph import Graph, Number, Size, Step, Value
-from .trace import TraceError
 
 __all__ = [
     "Compiled", "Graph", "Number", "Size", "Step", "TraceError", "Value", "compile", "load_graph", "save_graph", "trace",

@@ -28,9 +28,7 @@ def kernel(signature: Any) -> Callable[[Callable[..., Any]], Any]:
 
     def decorate(function: Callable[..., Any]) -> Any:
         with compiling.keeping():
-            dispatcher = compiling.kept(
-                _compiled(function), "compiling loops that are new here, a second or so for each …"
-            )
+            dispatcher = compiling.kept(_compiled(function))
         dispatcher.compile(signature)
         dispatcher.disable_compile()
         return dispatcher
@@ -43,7 +41,8 @@ def directory() -> Path | None:
     if compiling.KEPT_IN is None:
         return None
     here = Path(__file__).parent
-    sources = b"".join((here / name).read_bytes() for name in ("float32.py", "float64.py", "integers.py", "cache.py"))
+    names = ("float32.py", "float64.py", "integers.py", "addresses.py", "cache.py")
+    sources = b"".join((here / name).read_bytes() for name in names)
     path = compiling.KEPT_IN / f"loops-{hashlib.sha256(sources).hexdigest()[:16]}"
     path.mkdir(parents=True, exist_ok=True)
     return path

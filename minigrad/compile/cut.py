@@ -7,53 +7,61 @@ than memory does: arithmetic, one element at a time. Small results, such as the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
-from .graph import Graph, Step, Value
+from ..ir.graph import Graph, Step, Value
+from .lowering import formula_of
+from .simplify import simplify
 
-__all__ = ["cut"]
+__all__ = ["Cut", "cut"]
 
 SMALL = 8  # a value that is so many times smaller than the largest is kept rather than computed again
-_CHEAP = {"astype", "broadcast_to", "reshape", "transpose"}
 
 
-def cut(
-    joint: Graph, outputs: Sequence[Value], seeds: Iterable[Value | None], grads: Iterable[Value | None]
-) -> tuple[Graph, Graph, list[int]]:
-    """Forward and backward, and the numbers of the inputs that backward reads.
+class Cut(NamedTuple):
+    """Forward returns the outputs, and what is kept. Backward takes the gradients of the outputs, inputs, and what was kept."""
 
-    Forward returns the outputs, then what is kept. Backward takes the gradients of the outputs, the inputs it reads, and what
-    was kept; it returns the gradients of the inputs.
-    """
-    given = [seed for seed in seeds if seed is not None]
-    wanted = [grad for grad in grads if grad is not None]
+    forward: Graph
+    backward: Graph
+    held: list[int]  # the numbers of the inputs that backward reads
+    kept: list[int]  # the numbers of what forward returns that backward reads
+
+
+def cut(joint: Graph, outputs: int, seeds: int) -> Cut:
+    """Cut a graph whose last inputs are the gradients of its first outputs, and whose other outputs are those of inputs."""
+    joint = simplify(joint)
+    inputs, given = joint.inputs[: len(joint.inputs) - seeds], joint.inputs[len(joint.inputs) - seeds :]
+    outs, wanted = joint.outputs[:outputs], joint.outputs[outputs:]
     producers = joint.producers()
     late = _after(joint, given)
-    known = {*joint.inputs, *joint.constants}
-    largest = max((v.size for v in (*joint.inputs, *producers)), default=0)
-    needed = _needed(joint, wanted, producers)
-    crossing = [
-        v
-        for step in joint.steps
-        if step not in late
-        for v in step.outputs
-        if v in wanted or any(v in other.values for other in late if other in needed)
-    ]
+    known = {*inputs, *joint.constants}
+    largest = max((v.size for v in (*inputs, *producers)), default=0)
+    needed = _needed(wanted, producers)
+    read_late = {v for step in late & needed for v in step.values} | {*wanted}
+    crossing = [v for step in joint.steps if step not in late for v in step.outputs if v in read_late]
     kept: dict[Value, None] = {}
     for v in crossing:
-        if not _can_recompute(v, producers, known, kept, largest):
+        if v not in outs and _can_recompute(v, producers, known, kept, largest):
+            continue
+        while v not in outs and v in producers and producers[v].op.view:  # which is made again, not copied
+            v = producers[v].values[0]
+        if v not in known:
             kept[v] = None
     # What is computed again may rest on small results of forward.
     backward = _back_to(wanted, producers, late, {*known, *given}, kept)
     read = {v for step in backward for v in step.values} | {*wanted}
-    held = [i for i, v in enumerate(joint.inputs) if v in read]
+    held = [i for i, v in enumerate(inputs) if v in read]
     constants = {v: a for v, a in joint.constants.items() if v in read}
-    inputs = [*given, *[joint.inputs[i] for i in held], *kept]
-    forward_outputs = [*outputs, *kept]
-    forward_steps = _needed(joint, forward_outputs, producers)
-    forward = Graph(
-        list(joint.inputs), [s for s in joint.steps if s in forward_steps], forward_outputs, dict(joint.constants)
+    made = [*outs, *[v for v in kept if v not in outs]]
+    forward_steps = _needed(made, producers)
+    forward = Graph(inputs, [s for s in joint.steps if s in forward_steps], made, dict(joint.constants))
+    taken = [*given, *[inputs[i] for i in held], *kept]
+    return Cut(
+        forward,
+        Graph(taken, [s for s in joint.steps if s in backward], wanted, constants),
+        held,
+        [made.index(v) for v in kept],
     )
-    return forward, Graph(inputs, [s for s in joint.steps if s in backward], wanted, constants), held
 
 
 def _after(joint: Graph, seeds: Sequence[Value]) -> set[Step]:
@@ -66,7 +74,7 @@ def _after(joint: Graph, seeds: Sequence[Value]) -> set[Step]:
     return late
 
 
-def _needed(joint: Graph, outputs: Iterable[Value], producers: dict[Value, Step]) -> set[Step]:
+def _needed(outputs: Iterable[Value], producers: dict[Value, Step]) -> set[Step]:
     """The steps that lead to these values."""
     found: set[Step] = set()
     stack = list(outputs)
@@ -117,4 +125,5 @@ def _back_to(
 
 
 def _is_cheap(step: Step) -> bool:
-    return step.op.elementwise or step.op.name in _CHEAP
+    text = step.op.lowering
+    return step.op.view or step.op.name == "astype" or isinstance(text, str) and formula_of(text).kind == "elementwise"

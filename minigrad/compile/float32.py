@@ -9,7 +9,7 @@ import numba
 import numpy as np
 
 from ..kernels.numba import maths
-from ..kernels.numba.elementwise import hashed
+from ..kernels.numba.maths import hashed
 
 # Inlined always: a call would keep a loop from being vectorised.
 exact = numba.njit(nogil=True, error_model="numpy", fastmath={"contract"}, forceinline=True)
@@ -20,6 +20,7 @@ LEAST, MOST = I32(-0x80000000), I32(0x7FFFFFFF)  # where a maximum and a minimum
 
 exp = maths.exp
 sigmoid = maths.sigmoid
+normal_cdf = maths.normal_cdf
 _free = numba.njit(nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
 
 
@@ -183,7 +184,7 @@ def erf(a: Any) -> Any:
 def kept(element: Any, p: Any, key: Any, start: Any) -> Any:
     """Whether dropout keeps an element, by its number and the step's key: what minigrad.random.hashed decides."""
     word = np.int64(0xFFFFFFFF)
-    number = np.uint32((np.int64(start) + np.int64(element)) & word)
+    number = np.uint32(np.uint32(start) + np.uint32(element))
     low, high = np.uint32(np.int64(key) & word), np.uint32((np.int64(key) >> np.int64(32)) & word)
     threshold = min(np.int64(np.float64(p) * 4294967296.0), word)
     return hashed(number, low, high) >= np.uint32(threshold)

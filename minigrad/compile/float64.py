@@ -50,6 +50,12 @@ def sigmoid(a: Any) -> Any:
 
 
 @exact
+def normal_cdf(a: Any) -> Any:
+    """The share of the normal distribution below `a`."""
+    return 0.5 * math.erfc(-a * math.sqrt(0.5))
+
+
+@exact
 def power(a: Any, b: Any) -> Any:
     """`a ** b`"""
     return a**b

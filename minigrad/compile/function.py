@@ -9,30 +9,33 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from functools import update_wrapper
+from functools import cached_property, partial, update_wrapper
 from typing import Any
 
+import numpy as np
+
 from .. import tree
-from ..engine.backend import Array, device_of, is_array
+from ..changes import changes
+from ..engine.backend import is_array
 from ..engine.graph import Node
 from ..engine.modes import local
 from ..engine.tensor import Tensor, wrap
 from ..engine.writes import writes
 from ..errors import ArgumentError, describe
+from ..ir.graph import Graph
+from ..ir.sizes import with_symbols
+from ..ir.trace import Tracing
 from ..kernels.selection import implementation
 from ..ops.creation import get_default_dtype, ones
 from ..tracer import tracing
-from .graph import Graph
 from .program import Program
-from .quick import OTHERWISE, quick_way
-from .sizes import with_symbols
-from .surroundings import Surroundings, fingerprint_of, tensors_in
-from .trace import Tracing
+from .quick import OTHERWISE, Quick, quick_way
+from .recognize import recognize
+from .surroundings import Surroundings, kind_of, sources
 
 __all__ = ["Compiled", "compile", "trace"]
 
 _TENSOR = object()  # stands for a tensor in the form of a result
-Source = Callable[[Sequence[Any]], Any]  # from the leaves of the arguments to a Tensor or an array
 
 
 def compile(function: Callable[..., Any]) -> Compiled:
@@ -60,36 +63,34 @@ class Compiled:
         update_wrapper(self, function, updated=())
         self.function = function
         self.name = getattr(function, "__name__", type(function).__name__)
-        self._surroundings: Surroundings | None = None
         self._traces: dict[Any, list[Trace]] = {}
         self._tracing = threading.RLock()
-        self._latest: Callable[[tuple[Any, ...]], Any] | None = None  # the quick way for what came last
+        self._quick: Quick | None = None  # the quick way for what came last
+
+    @cached_property
+    def _surroundings(self) -> Surroundings:  # when it is first called: what it refers to may be defined after it
+        return Surroundings(self.function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         mode = local.mode
         if mode.tracers:  # who watches sees every op; a compiled function within another becomes a part of it
             return self.function(*args, **kwargs)
-        if self._latest is not None and not kwargs:
-            result = self._latest(args)
+        quick = self._quick  # which another thread may change
+        if quick is not None and not kwargs:
+            result = quick(args, mode.record)
             if result is not OTHERWISE:
                 return result
-        if self._surroundings is None:
-            self._surroundings = Surroundings(self.function)
+        seen = changes.count
         given = (args, kwargs)
         leaves = list(tree.leaves(given))
-        key = (
-            mode.record,
-            tuple([_kind(leaf) for leaf in leaves]),
-            tuple(kwargs),
-            self._surroundings.fingerprint(),
-            get_default_dtype(),
-            implementation(),
-        )
+        kinds = tuple([kind_of(leaf) for leaf in leaves])
+        settings = mode.record, get_default_dtype(), implementation()
+        key = kinds, tuple(kwargs), self._surroundings.fingerprint(), settings
         for trace in self._traces.get(key, ()):
             if all(holds() for holds in trace.decisions):
                 result = trace.run(leaves)
                 if not kwargs and len(leaves) == len(args):
-                    self._latest = quick_way(trace, args, self._surroundings)
+                    self._quick = quick_way(trace, args, mode.record, seen, self._surroundings)
                 return result
         with self._tracing:
             return self._trace(given, leaves, key)
@@ -97,15 +98,15 @@ class Compiled:
     def _trace(self, given: Any, leaves: list[Any], key: Any) -> Any:
         """Run the function while it is watched; what it computes is its result, and the plan for the next call."""
         own = [_view_of(leaf) for leaf in leaves]
-        sources, had_gradient = _sources(own, self._surroundings)
-        tracer = Tracing(sources)
+        found, had_gradient, recorded = sources(own, self._surroundings)
+        tracer = Tracing(found, recorded)
         args, kwargs = tree.unflatten(given, own)
         with tracing(tracer):
             result = self.function(*args, **kwargs)
             trace = Trace(self.name, tracer, result)
-        trace.decisions += [
-            _has_gradient(node, node in had_gradient) for node in tracer.grads if node not in tracer.cleared
-        ]
+        for node in tracer.grads:
+            if node not in tracer.cleared:  # the new gradient is added to one that is there before
+                trace.decisions.append(partial(_has_gradient, node, node in had_gradient))
         self._traces.setdefault(key, []).append(trace)
         return result
 
@@ -120,21 +121,22 @@ class Compiled:
 
     def graph(self) -> Graph:
         """What the last trace computes."""
-        return self._newest().program.graph
+        return self._newest().graph
 
     def source(self) -> str:
         """The code that was written for the last trace."""
-        return self._newest().source()
+        return self._newest().program.source()
 
     def explain(self) -> str:
         """What of the last trace was fused, what was not, and why."""
-        return self._newest().explain()
+        return self._newest().program.explain()
 
     def in_loops(self) -> tuple[Callable[..., Any], list[Tensor]]:
         """The last trace as a function of Tensors in which the ops of each loop are a call of their own, to be drawn; and inputs."""
         plan = next(iter(self._newest().program.plans().values()))
         inputs = [ones(*v.shape, dtype=v.dtype) for v in plan.graph.inputs]
-        return named(self.name, lambda *tensors: tuple(plan.replay(tensors))), inputs
+        replay = update_wrapper(lambda *tensors: tuple(plan.replay(tensors)), self, updated=())
+        return replay, inputs
 
     def _newest(self) -> Trace:
         if not self.traces:
@@ -149,8 +151,7 @@ class Trace:
     """One traced call: where the inputs of its program come from, what is returned, and what is changed outside."""
 
     def __init__(self, name: str, tracer: Tracing, result: Any):
-        leaves = list(tree.leaves(result))
-        values = [tracer.value_of(x.data, "the result") for x in leaves if isinstance(x, Tensor)]
+        values = [tracer.result(x) for x in tree.leaves(result) if isinstance(x, Tensor)]
         self.form = tree.map(lambda x: _TENSOR if isinstance(x, Tensor) else x, result)
         self.returned = len(values)
         self.returns_one = self.form is _TENSOR
@@ -158,49 +159,34 @@ class Trace:
         written = [tracer.outside[key][1] for key in tracer.written]
         effects = [tracer.value_of(array, "a write") for array in tracer.written.values()]
         grads = [tracer.value_of(g, "a gradient") for g in tracer.grads.values()]
-        graph = tracer.graph([*values, *effects, *grads])
-        self.sources = [tracer.inputs[value] for value in graph.inputs if value in tracer.inputs]
+        self.graph = graph = tracer.graph([*values, *effects, *grads])
+        self.sources: list[Any] = [tracer.inputs[value] for value in graph.inputs if value in tracer.inputs]
         self.draws = tracer.draws
         self.drawn = [value for value in graph.inputs if value in tracer.draws]
-        self.decisions = tracer.decisions
-        self.counts = tracer.counts
+        self.decisions, self.counts = tracer.decisions, tracer.counts
         into = {self.returned + i: graph.inputs.index(value) for i, value in enumerate(written)}
         self.written = list(into.values())
         self.has_effects = bool(written or grads)
-        self.program = Program(graph, name, into)
+        on_cpu = all(type(known.array) is np.ndarray for known in tracer.known.values())
+        self.program = Program(*(recognize(graph) if on_cpu else (graph, [])), name, into)
 
     def run(self, leaves: Sequence[Any]) -> Any:
         """The same again, for other arguments of the same kind."""
         drawn = {key: read() for key, read in self.draws.items()}
         inputs = [source(leaves) for source in self.sources] + [drawn[value] for value in self.drawn]
         numbers = self.program.numbers_from(drawn)
-        made = self._run_with_effects(inputs, numbers) if self.has_effects else self.program(inputs, numbers)
-        outs = iter(made)
+        if self.has_effects:
+            arrays = [x.data if isinstance(x, Tensor) else x for x in inputs]
+            made = self.program.plan.run(arrays, numbers)
+            outs = iter([wrap(array) for array in made[: self.returned]])
+            for state in self.counts:
+                state["step"] += 1
+            writes.mark_all([arrays[i] for i in self.written])
+            for node, gradient in zip(self.nodes, made[self.returned :]):
+                node.grad = gradient
+        else:
+            outs = iter(self.program(inputs, numbers))
         return tree.map(lambda x: next(outs) if x is _TENSOR else x, self.form)
-
-    def _run_with_effects(self, inputs: Sequence[Any], numbers: dict[Any, Any]) -> list[Tensor]:
-        arrays = [x.data if isinstance(x, Tensor) else x for x in inputs]
-        made = self.program.plan.run(arrays, numbers)
-        for state in self.counts:
-            state["step"] += 1
-        writes.mark_all([arrays[i] for i in self.written])
-        for node, gradient in zip(self.nodes, made[self.returned :]):
-            node.grad = gradient
-        return [wrap(array) for array in made[: self.returned]]
-
-    def source(self) -> str:
-        """The code that was written."""
-        return self.program.source()
-
-    def explain(self) -> str:
-        """What was fused, what was not, and why."""
-        return self.program.explain()
-
-
-def named(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function under another name."""
-    function.__name__ = name
-    return function
 
 
 def trace(function: Callable[..., Any], *args: Any, other: Sequence[Any] | None = None) -> Graph:
@@ -208,74 +194,20 @@ def trace(function: Callable[..., Any], *args: Any, other: Sequence[Any] | None 
 
     With `other` arguments of other sizes, it is traced twice, and sizes that vary are written as symbols.
     """
-    graphs = []
-    for given in (args, *([other] if other is not None else [])):
-        compiled = Compiled(function)
-        compiled(*given)
-        graphs.append(compiled.graph())
-    return with_symbols(*graphs) if other is not None else graphs[0]
-
-
-def _kind(leaf: Any) -> Any:
-    """All of an argument that a trace depends on."""
-    if isinstance(leaf, Tensor):
-        return Tensor, leaf.shape, leaf.dtype, device_of(leaf.data), leaf.node is not None
-    if is_array(leaf):
-        return Array, leaf.shape, leaf.dtype, device_of(leaf)
-    return fingerprint_of(leaf)
+    compiled = Compiled(function)
+    compiled(*args)
+    return compiled.graph() if other is None else with_symbols(compiled.graph(), trace(function, *other))
 
 
 def _view_of(leaf: Any) -> Any:
-    """An argument as an object of its own: one that is given twice is traced as two."""
+    """An argument as an object of its own: one that is given twice is traced as two.
+
+    An array becomes a Tensor, so that no NumPy code can look at its values unseen.
+    """
     if isinstance(leaf, Tensor):
         return wrap(leaf.data.view(), leaf.node)
-    return leaf.view() if is_array(leaf) else leaf
+    return wrap(leaf.view()) if is_array(leaf) else leaf
 
 
-def _sources(leaves: Sequence[Any], surroundings: Surroundings | None) -> tuple[dict[int, Source], set[Node]]:
-    """For each array that the function may use: how to get it, or the Tensor that holds it, at each call.
-
-    Also the nodes that have a gradient before the call.
-    """
-    found: dict[int, Source] = {}
-    having: set[Node] = set()
-    outside = list(surroundings.tensors()) if surroundings is not None else []
-    for leaf in leaves:
-        if not isinstance(leaf, Tensor) and not is_array(leaf):
-            outside += tensors_in(leaf)
-    for t in outside:
-        if isinstance(t, Tensor):
-            found[id(t.data)] = _always(t)
-            if t.node is not None and t.node.grad is not None:
-                found[id(t.node.grad)] = _gradient_of(t.node)
-                having.add(t.node)
-        else:
-            found[id(t)] = _always(t)
-    for i, leaf in enumerate(leaves):
-        if isinstance(leaf, Tensor) and leaf.node is not None and leaf.node.grad is not None:
-            found[id(leaf.node.grad)] = _gradient_of(leaf.node)
-            having.add(leaf.node)
-        if isinstance(leaf, Tensor) or is_array(leaf):
-            found[id(leaf.data if isinstance(leaf, Tensor) else leaf)] = _argument(i)
-    return found, having
-
-
-def _has_gradient(node: Node, expected: bool) -> Callable[[], bool]:
-    """Whether a node has a gradient before the call, to which the new one is added, just as when it was traced."""
-    return lambda: (node.grad is not None) == expected
-
-
-def _always(t: Any) -> Source:
-    return lambda leaves: t
-
-
-def _argument(i: int) -> Source:
-    def get(leaves: Sequence[Any]) -> Any:
-        return leaves[i]
-
-    get.position = i  # type: ignore[attr-defined]
-    return get
-
-
-def _gradient_of(node: Node) -> Source:
-    return lambda leaves: node.grad
+def _has_gradient(node: Node, expected: bool) -> bool:
+    return (node.grad is not None) == expected

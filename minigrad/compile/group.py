@@ -8,13 +8,14 @@ what follows may be in the same group; sums over other axes are complete when th
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from ..engine.op import OPS
 from ..errors import axes_of
-from .graph import Graph, Step, Value
+from ..ir.graph import Graph, Step, Value
 from .lowering import Formula, NoLoweringError, formula, operands
-from .steps import values_of
 from .views import Strides, axis_map, c_strides, is_view, strided
 
 LARGEST = 256  # steps in one loop
@@ -34,16 +35,42 @@ class Layout:
         self.places: dict[Value, tuple[Value, int, Strides]] = {}
         for step in graph.steps:
             if is_view(step):
-                (source,) = values_of(step)
+                (source,) = step.values
                 root, offset, strides = self.place(source)
                 found = strided(step, source.shape, strides)
                 if found is not None:
                     self.places[step.out] = root, offset + found[0], found[1]
                     self.views[step.out] = source, axis_map(step, source)
+        self.joins = self._find_joins(graph)
+
+    def _find_joins(self, graph: Graph) -> set[Step]:
+        """The concatenations for which nothing is to be done: loops write what is joined to its place in the result."""
+        uses = Counter(v for step in graph.steps for v in step.values) + Counter(graph.outputs)
+        makers = graph.producers()
+        joins = set()
+        for step in graph.steps:
+            if step.op is not OPS["concatenate"] or not all(isinstance(x, Value) for x in step.inputs):
+                continue
+            made = [makers.get(x) for x in step.inputs]
+            if not all(uses[x] == 1 and m is not None and _is_elementwise(m) for x, m in zip(step.inputs, made)):
+                continue
+            axis, offset, strides = step.attrs.get("axis", 0) % step.out.ndim, 0, c_strides(step.out.shape)
+            for x in step.inputs:
+                own = tuple([0 if n == 1 else s for n, s in zip(x.shape, strides)])
+                self.places[x] = step.out, offset, own
+                offset += x.shape[axis] * strides[axis]
+            joins.add(step)
+        return joins
 
     def place(self, value: Value) -> tuple[Value, int, Strides]:
         """The value whose memory it lies in, the offset there, and the strides."""
         return self.places.get(value) or (value, 0, c_strides(value.shape))
+
+    def source(self, value: Value) -> Value:
+        """What a value is a view of, or itself."""
+        while value in self.views:
+            value = self.views[value][0]
+        return value
 
 
 @dataclass(eq=False)
@@ -237,19 +264,45 @@ Schedule = list[Group | Step]
 
 
 def group(graph: Graph) -> tuple[Schedule, Layout, dict[Step, str]]:
-    """The graph as loops and single steps, in an order in which they can run; and why steps are not in a loop that was near."""
+    """The graph as loops and single steps, in an order in which they can run; and why steps are not in a loop that was near.
+
+    A step that computes element by element from inputs alone could be in any loop. It waits for the first that uses it, since
+    its result is in a register there; in an earlier loop it would be written to memory.
+    """
     layout = Layout(graph)
     schedule: Schedule = []
     at: dict[Value, int] = {}  # where in the schedule a value is made
+    waiting: dict[Value, Step] = {}
     reasons: dict[Step, str] = {}
-    for step in graph.steps:
-        if step.outputs[0] in layout.views:
-            at[step.out] = at.get(layout.views[step.out][0], -1)
+    order = {step: i for i, step in enumerate(graph.steps)}
+    for step in [*graph.steps, None]:
+        if step is not None and step.outputs[0] in layout.views:
             continue
-        earliest = max([at.get(v, -1) for v in _needed(step)], default=-1)
-        place = _join(step, schedule, max(earliest, 0), layout, reasons)
-        at.update(dict.fromkeys(step.outputs, place))
+        needed = [*waiting] if step is None else [layout.source(v) for v in _needed(step)]
+        if step is not None and _is_elementwise(step) and not any(v in at for v in needed):
+            waiting[step.out] = step
+            continue
+        earliest = max([at.get(v, 0) for v in needed], default=0)
+        chosen = [] if step is None or step in layout.joins else [step]
+        while needed:
+            found = waiting.pop(needed.pop(), None)
+            if found is not None:
+                chosen.append(found)
+                needed += [layout.source(v) for v in _needed(found)]
+        for one in sorted(chosen, key=order.__getitem__):
+            first = max([at.get(layout.source(v), 0) for v in _needed(one)], default=0)
+            place = _join(one, schedule, max(first, earliest), layout, reasons)
+            at.update(dict.fromkeys(one.outputs, place))
+        if step is not None and step in layout.joins:  # complete only after the last of these loops
+            at[step.out] = max(at[x] for x in step.values) + 1
     return schedule, layout, reasons
+
+
+def _is_elementwise(step: Step) -> bool:
+    try:
+        return formula(step).kind == "elementwise"
+    except NoLoweringError:
+        return False
 
 
 def _needed(step: Step) -> Iterable[Value]:
@@ -257,7 +310,7 @@ def _needed(step: Step) -> Iterable[Value]:
     try:
         formula(step)
     except NoLoweringError:
-        return values_of(step)
+        return step.values
     return [x for x in operands(step).values() if isinstance(x, Value)]
 
 

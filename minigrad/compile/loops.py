@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from .graph import Value
+from ..ir.graph import Value
 from .group import Group, Member
 from .lowering import PLACES, operands
 from .views import c_strides
@@ -150,7 +150,7 @@ class Loop:
     group: Group
     outer: tuple[int, ...]  # sizes
     row: int
-    blocked: bool  # all is one axis, of which a block at a time is a row
+    blocked: bool  # all is one axis, of which each thread has a part as its row
     before: list[Statement] = field(default_factory=list)
     between: dict[int, list[Statement]] = field(default_factory=lambda: defaultdict(list))  # before phase k
     along: dict[int, list[Statement]] = field(default_factory=lambda: defaultdict(list))  # in phase k
@@ -168,6 +168,11 @@ class Loop:
     def size(self) -> int:
         """The number of points."""
         return math.prod(self.outer) * self.row
+
+    @property
+    def row_axes(self) -> frozenset[int]:
+        """The axes of the domain that are the row."""
+        return frozenset(range(self.group.split, len(self.group.sizes)))
 
 
 class _Builder:
@@ -217,7 +222,8 @@ class _Builder:
         return self.access(root, offset, self.group.strides(x, self.group.axes_of_operand(member, x)))
 
     def place_of(self, value: Value) -> Access:
-        return self.access(value, 0, self.group.strides(value, self.group.axes[value]))
+        root, offset, _ = self.group.layout.place(value)
+        return self.access(root, offset, self.group.strides(value, self.group.axes[value]))
 
     def build(self) -> Loop:
         self.find_phases()
@@ -320,7 +326,7 @@ class _Builder:
         level = self.load_of(member, x).level if source is None else self.level(self.makers[source])
         target = statements if at is not None or level == "full" else self.loop.between[self.phase[member]]
         if not any(isinstance(s, Place) and s.name == place for s in target):
-            target.append(Place(place, index, member.step.inputs[0].shape[member.step.attrs["axis"]]))
+            target.append(Place(place, index, member.step.out.shape[member.step.attrs["axis"]]))
         return place
 
     def load(self, access: Access, at: str | None, statements: list[Statement]) -> str:

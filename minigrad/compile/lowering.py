@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from .graph import Number, Step, Value
-from .whole import WHOLE
+from ..ir.graph import Number, Step, Value
+from ..ir.whole import WHOLE
 
 DTYPES = {"float32": "f4", "float64": "f8", "int32": "i4", "int64": "i8", "bool": "b1"}  # and their names in the source
 # Which functions a formula may call, and the kinds of dtype that they are for.
 _OF_FLOATS = (
-    "arccos arccosh arcsin arcsinh arctan arctan2 arctanh ceil cos cosh erf exp expm1 floor hypot log log10 log1p log2 power "
+    "arccos arccosh arcsin arcsinh arctan arctan2 arctanh ceil cos cosh erf exp expm1 floor hypot log log10 log1p log2 normal_cdf power "
     "sigmoid sin sinh sqrt tan tanh trunc kept"
 )
 VOCABULARY = {**dict.fromkeys(_OF_FLOATS.split(), "f"), **dict.fromkeys(("abs", "maximum", "minimum", "sign"), "fi")}

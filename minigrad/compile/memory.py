@@ -7,9 +7,13 @@ several threads can run one plan.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 from ..engine.op import OPS
-from .graph import Graph, Step, Value
+from ..ir.graph import Graph, Step, Value
 from .group import Group, Layout, Schedule
+from .loops import Load, Loop, Store
 from .lowering import DTYPES, operands
 from .views import c_strides
 
@@ -34,7 +38,7 @@ def with_own_outputs(graph: Graph) -> Graph:
 def reads(entry: Group | Step, layout: Layout) -> list[Value]:
     """The values whose memory a loop or a step reads, each once; for a view that of its source."""
     if isinstance(entry, Step):
-        found = list(entry.values)
+        found = entry.values
     else:
         given = [x for m in entry.members for x in operands(m.step).values() if isinstance(x, Value)]
         found = [x for x in given if entry.find(x) is None]
@@ -49,7 +53,8 @@ def stored(schedule: Schedule, layout: Layout, graph: Graph) -> list[set[Value]]
             readers.setdefault(value, set()).add(k)
     outputs = {layout.place(v)[0] for v in graph.outputs}
     made = [{m.step.out for m in entry.members} if isinstance(entry, Group) else set() for entry in schedule]
-    return [{v for v in values if v in outputs or readers.get(v, set()) - {k}} for k, values in enumerate(made)]
+    root = {v: layout.place(v)[0] for values in made for v in values}
+    return [{v for v in vs if root[v] in outputs or readers.get(root[v], set()) - {k}} for k, vs in enumerate(made)]
 
 
 def last_uses(schedule: Schedule, layout: Layout, graph: Graph) -> list[list[Value]]:
@@ -61,3 +66,43 @@ def last_uses(schedule: Schedule, layout: Layout, graph: Graph) -> list[list[Val
         needed.update(here)
         found.append(here)
     return found[::-1]
+
+
+def in_place(
+    schedule: Schedule, loops: Mapping[Group, Loop], layout: Layout, graph: Graph, into: Mapping[int, int]
+) -> dict[Group, dict[Value, Value]]:
+    """For each loop, those of its outputs that can take the memory of an array that is read there for the last time.
+
+    `into` names the outputs, by number, that belong into an input.
+    """
+    targets = {layout.place(graph.outputs[i])[0]: graph.inputs[to] for i, to in into.items()}
+    later: set[Value] = set()
+    found: dict[Group, dict[Value, Value]] = {}
+    for entry, gone in reversed(list(zip(schedule, last_uses(schedule, layout, graph)))):
+        shared: dict[Value, Value] = {}
+        if isinstance(entry, Group):
+            loop, found[entry] = loops[entry], shared
+            for out in loop.writes:
+                for source in [targets[out]] if out in targets else gone:
+                    is_free = source not in later and source not in shared.values()
+                    alike = source.shape == out.shape and source.dtype == out.dtype
+                    if is_free and alike and _reads_first(loop, source, out):
+                        shared[out] = source
+                        break
+        later.update(reads(entry, layout))
+    return found
+
+
+def _reads_first(loop: Loop, source: Value, out: Value) -> bool:
+    """Whether a loop reads each element of `source` before it stores the one of `out` that would take its place."""
+    outside = [*loop.before, *[s for part in loop.between.values() for s in part]]
+    if any(isinstance(s, (Load, Store)) and s.access.root in (source, out) for s in outside):
+        return False
+    places = [(q, k, s) for q, part in loop.along.items() for k, s in enumerate(part) if isinstance(s, (Load, Store))]
+    stores = [(q, k, s.access) for q, k, s in places if isinstance(s, Store) and s.access.root is out]
+    loads = [(q, k, s) for q, k, s in places if isinstance(s, Load) and s.access.root is source]
+    if len(stores) != 1:
+        return False
+    ((phase, number, access),) = stores
+    same = all(replace(s.access, root=out) == access and s.at is None for _, _, s in loads)
+    return same and all((q, k) < (phase, number) for q, k, _ in loads)

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import ast
-import math
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
+from ..ir.graph import Number, Value
 from . import loops as L
-from .graph import Number, Value
-from .lowering import DTYPES, work_dtype
+from .lowering import DTYPES
+from .source import Kernel, Writer, cast, identity, kind_of, short
+from .views import c_strides
+
+__all__ = ["HEADER", "Kernel", "NumbaWriter", "kind_of"]
 
 HEADER = '''"""Written by minigrad.compile; the file is named after its contents."""
 
 import numpy as np
-from numba import types
+from numba import carray, types
 
 from minigrad.compile import float32 as s, float64 as d, integers as i
+from minigrad.compile.addresses import at, matmul, stack
 from minigrad.compile.cache import kernel
 
 f4, f8, i4, i8, b1 = np.float32, np.float64, np.int32, np.int64, np.bool_
@@ -29,496 +30,201 @@ def a(dtype, ndim):
     return types.Array(dtype, ndim, "C")
 '''
 Place = tuple[Value, int, tuple[int, ...]]
-BLOCK = 2048  # elements of one axis that are a row at a time
-_MODULES = {"f4": "s", "f8": "d", "i4": "i", "i8": "i", "b1": "i"}
+LANES = 16  # columns of a small product that are a vector
 _TYPES = {"f4": "types.float32", "f8": "types.float64", "i4": "types.int32", "i8": "types.int64", "b1": "types.boolean"}
-_OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^"}
-_COMPARISONS = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
-_PLAIN = {
-    0,
-    1,
-    2,
-    3,
-    4,
-    -1,
-    -2,
-    0.5,
-    -0.5,
-}  # numbers that stand in the source; others are given to it, so that sizes may change
 
 
-def short(dtype: Any) -> str:
-    """The name of a dtype in the source."""
-    return DTYPES[np.dtype(dtype).name]
+def _typed(value: Value) -> str:
+    return f"a({_TYPES[short(value.dtype)]}, {value.ndim})"
 
 
-def cast(text: str, given: str, wanted: str) -> str:
-    """An expression of one dtype as another."""
-    return text if given == wanted else f"({text} != 0)" if wanted == "b1" else f"{wanted}({text})"
+def _is_ordered(member: Any) -> bool:
+    """Whether a total is kept as an integer that is ordered as floats are, whose maximum is vectorised."""
+    return kind_of(member) in ("maximum", "minimum") and member.step.out.dtype.kind == "f"
 
 
-@dataclass
-class Kernel:
-    """The text of one function, and what it is called with."""
+class NumbaWriter(Writer):
+    """Python that numba compiles: functions of float32.py, float64.py and integers.py for each dtype."""
 
-    name: str
-    text: str
-    ints: list[int] = field(default_factory=list)
-    numbers: list[tuple[Any, str]] = field(default_factory=list)
-    arrays: list[Value] = field(default_factory=list)
-    sums: list[L.Accumulate] = field(default_factory=list)
-    scratch: dict[str, int] = field(default_factory=dict)
-    checks: bool = False
+    modules = {"f4": "s.", "f8": "d.", "i4": "i.", "i8": "i.", "b1": "i."}
+    of_powers = "f8"  # so that they are as exact as the power
 
-
-class Writer:
-    """Writes loops. With `literal`, sizes stand in the source, else they are arguments."""
-
-    def __init__(self, constants: dict[Value, np.ndarray], literal: bool = False):
-        self.constants, self.literal = constants, literal
-        self.ints: dict[int, str] = {}
-        self.numbers: dict[Any, tuple[str, Any, str]] = {}
-        self.arrays: dict[Value, str] = {}
-        self.head: list[str] = []
-        self.lines: list[str] = []
-        self.depth = 1
-        self.checks = False
+    def __init__(self, constants: dict[Value, Any], literal: bool = False, shared: Any = None):
+        super().__init__(constants, literal, shared)
         self.row_count = 0
+        self.turned: list[Value] = []  # matrices of small products, transposed
 
-    def write(self, line: str) -> None:
-        self.lines.append("    " * self.depth + line)
+    def let(self, name: str, dtype: str | None, text: str) -> None:
+        self.write(f"{name} = {text}")
 
-    def size(self, value: int, name: str | None = None) -> str:
-        """A size or stride: 0 and 1 as they are, others as arguments."""
-        if value in (0, 1) or self.literal:
-            return str(value)
-        if value not in self.ints:
-            self.ints[value] = name or f"n{len(self.ints)}"
-        return self.ints[value]
+    def assign(self, place: str, text: str) -> None:
+        self.write(f"{place} = {text}")
 
-    def known(self, number: Any, dtype: str) -> str:
-        """A number in the dtype that it is needed in."""
-        if isinstance(number, (np.generic, np.ndarray)):
-            number = number.item()
-        if not isinstance(number, Number):
-            if dtype == "b1":
-                return str(bool(number))
-            if isinstance(number, float) and not math.isfinite(number):
-                text = "nan" if number != number else "inf" if number > 0 else "-inf"
-                return f"{dtype}({text})"
-            if self.literal or number in _PLAIN or isinstance(number, bool):
-                return f"{dtype}({number!r})"
-        kind = "i8" if isinstance(number, int) or isinstance(number, Number) and number.kind is int else "f8"
-        key = (id(number) if isinstance(number, Number) else repr(number), dtype)
-        if key not in self.numbers:
-            name = f"c{len(self.numbers)}"
-            self.numbers[key] = name, number, kind
-            self.head.append(f"{name} = {dtype}({name}_)" if dtype != "b1" else f"{name} = {name}_ != 0")
-        return self.numbers[key][0]
+    def call(self, function: str, work: str, *given: str) -> str:
+        return f"abs({given[0]})" if function == "abs" else super().call(function, work, *given)
 
-    def array(self, root: Value) -> str:
-        if root not in self.arrays:
-            self.arrays[root] = f"a{len(self.arrays)}"
-        return self.arrays[root]
-
-    # Expressions
-
-    def operand(self, given: Any, wanted: str) -> str:
-        if isinstance(given, L.Known):
-            return self.known(given.number, wanted)
-        return cast(given[0], short(given[1]), wanted)
-
-    def truth(self, node: ast.expr, names: dict[str, Any], work: str) -> str:
-        """A formula as a condition."""
-        if isinstance(node, ast.Name) and node.id in names:
-            given = names[node.id]
-            return (
-                str(bool(given.number))
-                if isinstance(given, L.Known) and not isinstance(given.number, Number)
-                else (
-                    self.operand(given, "f8") + " != 0"
-                    if isinstance(given, L.Known)
-                    else cast(given[0], short(given[1]), "b1")
-                )
-            )
-        if isinstance(node, ast.Compare):
-            return self.expression(node, names, work)
-        if isinstance(node, ast.BoolOp):
-            sign = " & " if isinstance(node.op, ast.And) else " | "
-            return "(" + sign.join(self.truth(v, names, work) for v in node.values) + ")"
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-            return f"(not {self.truth(node.operand, names, work)})"
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "kept":
-            return self.kept(names)
-        return f"({self.expression(node, names, work)} != 0)"
-
-    def kept(self, names: dict[str, Any]) -> str:
-        element, p, key, start = [
-            self.operand(names[k], kind) for k, kind in (("element", "i8"), ("p", "f8"), ("key", "i8"), ("start", "i8"))
-        ]
-        return f"s.kept({element}, {p}, {key}, {start})"
-
-    def expression(self, node: ast.expr, names: dict[str, Any], work: str) -> str:
-        """A formula as source, computed in dtype `work`; a condition gives a boolean."""
-        if isinstance(node, ast.Constant):
-            return self.known(node.value, work)
-        if isinstance(node, ast.Name):
-            if node.id in ("inf", "nan"):
-                return f"{work}({node.id})"
-            return self.operand(names[node.id], work)
-        if isinstance(node, ast.BinOp):
-            left, right = self.expression(node.left, names, work), self.expression(node.right, names, work)
-            text = f"({left} {_OPERATORS[type(node.op)]} {right})"
-            return text if work in ("f4", "f8") else cast(text, "", work)
-        if isinstance(node, ast.UnaryOp):
-            if isinstance(node.op, ast.Not) or isinstance(node.op, ast.Invert) and work == "b1":
-                return self.truth(ast.UnaryOp(ast.Not(), node.operand), names, work)
-            inner = self.expression(node.operand, names, work)
-            if isinstance(node.op, ast.UAdd):
-                return inner
-            text = f"({'~' if isinstance(node.op, ast.Invert) else '-'}{inner})"
-            return text if work in ("f4", "f8") else f"{work}{text}"
-        if isinstance(node, ast.Compare):
-            sides = [node.left, node.comparators[0]]
-            if any(isinstance(x, ast.UnaryOp) and isinstance(x.op, ast.Not) for x in sides):
-                left, right = (self.truth(x, names, work) for x in sides)
-            elif "position" in {getattr(x, "id", "") for x in sides}:
-                left, right = (self.expression(x, names, "i8") for x in sides)
-            else:
-                left, right = (self.expression(x, names, work) for x in sides)
-            return f"({left} {_COMPARISONS[type(node.ops[0])]} {right})"
-        if isinstance(node, ast.BoolOp):
-            return self.truth(node, names, work)
-        if isinstance(node, ast.IfExp):
-            test = self.truth(node.test, names, work)
-            return f"{_MODULES[work]}.select({test}, {self.expression(node.body, names, work)}, {self.expression(node.orelse, names, work)})"
-        assert isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-        if node.func.id == "power" and (product := self.product(node, names, work)):
-            return product
-        given = ", ".join(self.expression(x, names, work) for x in node.args)
-        text = f"abs({given})" if node.func.id == "abs" else f"{_MODULES[work]}.{node.func.id}({given})"
-        return text if work in ("f4", "f8") else f"{work}({text})"
-
-    def product(self, node: ast.Call, names: dict[str, Any], work: str) -> str | None:
-        """A small whole power as a product, in double precision, so that it is as exact as the power."""
-        exponent = names[node.args[1].id] if isinstance(node.args[1], ast.Name) else None
-        if not isinstance(exponent, L.Known) or exponent.number not in (3, 4):
-            return None
-        base = cast(self.expression(node.args[0], names, work), work, "f8")
-        return cast("(" + " * ".join([base] * int(exponent.number)) + ")", "f8", work)
-
-    def compute(self, s: L.Compute) -> str:
-        step = s.member.step
-        work, out = short(work_dtype(step)), short(step.out.dtype)
-        text = self.expression(s.member.formula.tree, s.names, work)
-        is_test = isinstance(s.member.formula.tree, (ast.Compare, ast.BoolOp)) or (
-            isinstance(s.member.formula.tree, ast.UnaryOp) and isinstance(s.member.formula.tree.op, ast.Not)
-        )
-        return text if is_test else cast(text, work, out)
-
-    # Memory
-
-    def base(self, access: L.Access) -> str:
-        """The place where a row begins."""
-        parts = [str(access.offset) if access.offset in (0, 1) else self.size(access.offset)] if access.offset else []
-        for k, stride in enumerate(access.outer):
-            if stride:
-                parts.append(f"i{k}" if stride == 1 else f"i{k} * {self.size(stride)}")
-        if self.blocked and access.inner:
-            parts.append("start" if access.inner == 1 else f"start * {self.size(access.inner)}")
-        return " + ".join(parts) or "0"
-
-    def place(self, access: L.Access, loop: L.Loop, at: str | None = None) -> str:
-        """An element of an array at a point of the loop."""
-        name = self.array(access.root)  # type: ignore[arg-type]
+    def element(self, access: L.Access, at: str | None = None) -> str:
         if access.inner == 1 and at is None:
-            return f"{self.row_of(access, loop)}[j]"
-        base = self.base(access)
-        if access.inner:
-            step = (at or "j") if access.inner == 1 else f"{at or 'j'} * {self.size(access.inner)}"
-            base = step if base == "0" else f"{base} + {step}"
-        return f"{name}[{base}]"
+            if access.root in self.shared:  # one row for one memory, or it could not be vectorised
+                access = replace(access, root=self.shared[access.root])
+            if access not in self.rows:
+                self.rows[access] = f"r{self.row_count}"
+                self.row_count += 1
+            return f"{self.rows[access]}[j]"
+        return super().element(access, at)
 
-    def row_of(self, access: L.Access, loop: L.Loop) -> str:
-        if access not in self.rows:
-            self.rows[access] = f"r{self.row_count}"
-            self.row_count += 1
-        return self.rows[access]
+    # Reductions
+
+    def total(self, s: L.Reduce) -> None:
+        dtype = s.member.step.out.dtype
+        first = self.known(identity(s.member, dtype), short(dtype))
+        if _is_ordered(s.member):
+            first = f"{self.modules[short(dtype)]}{'LEAST' if kind_of(s.member) == 'maximum' else 'MOST'}"
+        self.let(s.total, None, first)
+
+    def write_reduce(self, s: L.Reduce) -> None:
+        out, kind = short(s.member.step.out.dtype), kind_of(s.member)
+        if kind not in ("maximum", "minimum") or out == "b1":
+            return super().write_reduce(s)
+        given = cast(s.name, short(s.member.step.inputs[0].dtype), out)
+        if _is_ordered(s.member):
+            given = self.call("ordered_up" if kind == "maximum" else "ordered_down", out, given)
+        return self.assign(s.total, f"{kind[:3]}({s.total}, {given})")
+
+    def finished(self, member: Any, total: str) -> str:
+        return self.call("unordered", short(member.step.out.dtype), total) if _is_ordered(member) else total
+
+    def write_place(self, s: L.Place) -> None:
+        self.let(s.name, "i8", f"s.index(i8({s.index}), {self.size(s.size)})")
+        self.write(f"wrong += {s.name} < 0")
+        self.let(s.name, "i8", f"max({s.name}, 0)")
 
     # Loops
 
     def loop(self, loop: L.Loop) -> None:
         """Write one loop, from `lo` to `hi` of its outermost axis."""
         self.rows: dict[L.Access, str] = {}
-        self.blocked = loop.blocked and not self.literal
-        n = "n" if self.blocked else self.size(loop.row, "n")
-        for total in loop.sums.values():
-            name, init = f"t{self.array(total.access.root)}", self.initial(total.member, total.dtype)  # type: ignore[arg-type]
-            self.write(f"for j in range({name}.size):")
-            self.write(f"    {name}[j] = {init}")
-        for statement in loop.before:
-            self.statement(statement, loop)
+        self.in_blocks = loop.blocked and not self.literal
+        self.row_axes = loop.row_axes
+        n = "n" if self.in_blocks else self.size(loop.row, "n")
+        for value, total in loop.sums.items():
+            self.write(f"for j in range({self.array(value)}.size):")
+            self.write(
+                f"    {self.array(value)}[j] = {self.known(identity(total.member, total.dtype), short(total.dtype))}"
+            )
+        self.statements(loop.before)
         start = self.depth
-        if self.blocked:
-            self.write(f"for start in range(lo, hi, {BLOCK}):")
-            self.depth += 1
-            self.write(f"n = min({BLOCK}, hi - start)")
+        if self.in_blocks:
+            self.write("n = hi - lo")
+        top = len(self.lines)
         for k, size in enumerate(loop.outer):
             self.write(f"for i{k} in range({self.size(size)}):" if k or self.literal else "for i0 in range(lo, hi):")
             self.depth += 1
-        mark, outer = len(self.lines), self.depth
-        last = max([*loop.between, *loop.along, 0])
-        for q in range(last + 1):
-            for statement in loop.between.get(q, ()):
-                self.statement(statement, loop)
-            body = loop.along.get(q, ())
-            for s in body:
-                if isinstance(s, L.Reduce):
-                    self.write(f"{s.total} = {self.first(s.member)}")
-            if body:
-                self.write(f"for j in range({n}):")
-                self.depth += 1
-                for s in body:
-                    self.statement(s, loop)
-                self.depth -= 1
-        rows = []
+        mark = len(self.lines)
+        self.phases(loop, f"for j in range({n}):")
+        fixed: list[str] = []  # rows that are the same all the time
+        moving: list[str] = []  # and those that are others for each row
         for access, row in self.rows.items():
-            name = self.array(access.root)  # type: ignore[arg-type]
-            name = f"t{name}" if access.root in loop.sums else name
-            base = self.base(access)
-            rows.append(
-                "    " * outer + (f"{row} = {name}[{base} : {base} + {n}]" if base != "0" else f"{row} = {name}[:{n}]")
-            )
+            base = self.offset(access)
+            text = f"{row} = {self.array(access.root)}[{f'{base} : {base} + {n}' if base != '0' else f':{n}'}]"
+            (moving if any(access.outer) else fixed).append(text)
         for dtype, count in loop.slots.items():
-            for k in range(count):
-                rows.append(
-                    "    " * outer
-                    + f"k{short(dtype)}_{k} = k{short(dtype)}[{k} * {self.stride_of_scratch(loop)} :][:{n}]"
-                )
-        self.lines[mark:mark] = rows
+            fixed += [f"k{short(dtype)}_{k} = k{short(dtype)}[{k} * {n} :][:{n}]" for k in range(count)]
+        self.lines[mark:mark] = ["    " * self.depth + text for text in moving]
+        self.lines[top:top] = ["    " * start + text for text in fixed]
         self.depth = start
 
-    def stride_of_scratch(self, loop: L.Loop) -> str:
-        return str(BLOCK) if self.blocked else self.size(loop.row, "n")
-
-    def statement(self, s: Any, loop: L.Loop) -> None:
-        if isinstance(s, L.Load):
-            self.write(f"{s.name} = {self.loaded(s, loop)}")
-        elif isinstance(s, L.Compute):
-            self.write(f"{s.name} = {self.compute(s)}")
-        elif isinstance(s, L.Copy):
-            self.write(f"{s.name} = {s.source}")
-        elif isinstance(s, L.Store):
-            self.write(f"{self.place(s.access, loop)} = {s.name}")
-        elif isinstance(s, L.Keep):
-            self.write(f"k{short(s.slot[0])}_{s.slot[1]}[j] = {s.name}")
-        elif isinstance(s, L.Fetch):
-            kept = self.place(s.slot, loop) if isinstance(s.slot, L.Access) else f"k{short(s.slot[0])}_{s.slot[1]}[j]"
-            self.write(f"{s.name} = {kept}")
-        elif isinstance(s, L.Reduce):
-            self.write(f"{s.total} = {self.reduced(s.member, s.total, self.as_ordered(s.member, s.name))}")
-        elif isinstance(s, L.Finish):
-            self.write(f"{s.name} = {self.finished(s.member, s.total)}")
-        elif isinstance(s, L.Accumulate):
-            place = self.place(s.access, loop)
-            place = place if place.startswith("r") else f"t{place}"
-            dtype = short(s.dtype)
-            given = cast(
-                s.name,
-                short(s.member.step.out.dtype) if s.member.reduced & _row_axes(loop) else short(_input(s.member).dtype),
-                dtype,
-            )
-            self.write(f"{place} = {self.combined(s.member, place, given, dtype)}")
-        elif isinstance(s, L.Place):
-            self.checks = True
-            self.write(f"{s.name} = s.index(i8({s.index}), {self.size(s.size)})")
-            self.write(f"wrong += {s.name} < 0")
-            self.write(f"{s.name} = max({s.name}, 0)")
-
-    def loaded(self, s: L.Load, loop: L.Loop) -> str:
-        access = s.access
-        if access.root is None:
-            base = self.base(access)
-            along = (
-                ""
-                if not access.inner
-                else (s.at or "j")
-                if access.inner == 1
-                else f"{s.at or 'j'} * {self.size(access.inner)}"
-            )
-            return along if base == "0" and along else f"{base} + {along}" if along else base
-        array = self.constants.get(access.root)
-        if array is not None and array.size == 1:
-            return self.known(array.reshape(())[()], short(access.root.dtype))
-        return self.place(access, loop, s.at)
-
-    # Reductions: "out + a", "out * a", "maximum(out, a)", "minimum(out, a)", "out or a", "out and a"
-
-    def first(self, member: Any) -> str:
-        """What the total of a row begins with."""
-        kind, dtype = kind_of(member), short(member.step.out.dtype)
-        if kind in ("maximum", "minimum") and dtype in ("f4", "f8"):
-            return f"{_MODULES[dtype]}.{'LEAST' if kind == 'maximum' else 'MOST'}"
-        return self.initial(member, member.step.out.dtype)
-
-    def initial(self, member: Any, dtype: Any) -> str:
-        kind, name = kind_of(member), short(dtype)
-        if kind in ("maximum", "minimum"):
-            if name in ("f4", "f8"):
-                return f"{name}({'-inf' if kind == 'maximum' else 'inf'})"
-            if name == "b1":
-                return str(kind == "minimum")
-            info = np.iinfo(dtype)
-            return f"{name}({info.min if kind == 'maximum' else info.max})"
-        if kind in ("or", "and"):
-            return str(kind == "and")
-        return f"{name}({0 if kind == '+' else 1})"
-
-    def as_ordered(self, member: Any, name: str) -> str:
-        kind, out = kind_of(member), short(member.step.out.dtype)
-        name = cast(name, short(_input(member).dtype), out)
-        if kind in ("maximum", "minimum") and out in ("f4", "f8"):
-            return f"{_MODULES[out]}.ordered_{'up' if kind == 'maximum' else 'down'}({name})"
-        return name
-
-    def reduced(self, member: Any, total: str, name: str) -> str:
-        kind, out = kind_of(member), short(member.step.out.dtype)
-        if kind in ("maximum", "minimum"):
-            return (
-                f"{kind[:3]}({total}, {name})" if out != "b1" else f"{total} {'|' if kind == 'maximum' else '&'} {name}"
-            )
-        return self.combined(member, total, name, out)
-
-    def finished(self, member: Any, total: str) -> str:
-        kind, out = kind_of(member), short(member.step.out.dtype)
-        return (
-            f"{_MODULES[out]}.unordered({total})" if kind in ("maximum", "minimum") and out in ("f4", "f8") else total
-        )
-
-    def combined(self, member: Any, total: str, name: str, dtype: str) -> str:
-        kind = kind_of(member)
-        if kind in ("or", "and") or dtype == "b1":
-            return f"{total} {'|' if kind in ('or', 'maximum') else '&'} {name}"
-        function = {"+": "plus", "*": "times"}.get(kind, kind)
-        text = f"{_MODULES[dtype]}.{function}({total}, {name})"
-        return text if dtype in ("f4", "f8") else f"{dtype}({text})"
-
     def matmul(self, left: Place, right: Place, out: Value, inner: int) -> None:
-        """A small product of two matrices, each its memory, offset and strides, as three loops."""
+        """A small product of two matrices, each its memory, offset and strides."""
         (a, a_at, (a_row, a_step)), (b, b_at, (b_step, b_column)) = left, right
         rows, columns = out.shape
-        name = self.array(out)
-        total = f"{name}_total"
-        places = (
-            f"{self.array(a)}[{a_at} + i0 * {a_row} + k * {a_step}]",
-            f"{self.array(b)}[{b_at} + k * {b_step} + j * {b_column}]",
-        )
-        self.write(f"for i0 in range({rows}):")
-        self.write(f"    for j in range({columns}):")
-        self.write(f"        {total} = {short(out.dtype)}(0)")
-        self.write(f"        for k in range({inner}):")
-        self.write(f"            {total} = {_MODULES[short(out.dtype)]}.plus({total}, {places[0]} * {places[1]})")
-        self.write(f"        {name}[i0 * {columns} + j] = {total}")
+        name, dtype, second = self.array(out), short(out.dtype), self.array(b)
+        if columns == 1:
+            one = f"{self.array(a)}[{a_at} + i0 * {a_row} + k * {a_step}] * {second}[{b_at} + k * {b_step}]"
+            self.write(f"for i0 in range({rows}):")
+            self.write(f"    {name}_total = {dtype}(0)")
+            self.write(f"    for k in range({inner}):")
+            self.write(f"        {name}_total = {self.call('plus', dtype, f'{name}_total', one)}")
+            self.write(f"    {name}[i0] = {name}_total")
+            return
+        if b_column != 1:
+            self.turned.append(Value((inner, columns), out.dtype))
+            turned = self.array(self.turned[-1])
+            self.write(f"for k in range({inner}):")
+            self.write(f"    for j in range({columns}):")
+            self.write(f"        {turned}[k * {columns} + j] = {second}[{b_at} + k * {b_step} + j * {b_column}]")
+            second, b_at, b_step = turned, 0, columns
+        first = f"{self.array(a)}, ({a_at}, {a_row}, {a_step})"
+        for j in range(0, columns, LANES):
+            places = f"{first}, {second}, ({b_at + j}, {b_step}), {name}, ({j}, {columns})"
+            self.write(f"matmul({places}, ({rows}, {inner}), {min(LANES, columns - j)})")
 
     # Functions
+
+    def passed(self) -> list[tuple[Any, str]]:
+        """The numbers, and the dtype that each is passed in."""
+        found = []
+        for _, number, _ in self.numbers.values():
+            is_whole = number.kind is int if isinstance(number, Number) else isinstance(number, int)
+            found.append((number, "i8" if is_whole else "f8"))
+        return found
+
+    def text(self, name: str, given: list[tuple[str, str]], head: list[str], tail: list[str]) -> str:
+        """A function of these names and types: its first lines, all that was written, and its last."""
+        numbers = [f"{n} = {cast(f'{n}_', '', dtype)}" for n, _, dtype in self.numbers.values()]
+        return "\n".join([
+            f"@kernel(types.int64({', '.join([kind for _, kind in given])}))",
+            f"def {name}({', '.join([name for name, _ in given])}):",
+            *["    " + line for line in (*head, *numbers, "wrong = 0")],
+            *self.lines, *tail, "    return wrong\n",
+        ])  # fmt: skip
+
+    def given_numbers(self) -> list[tuple[str, str]]:
+        names = [f"{name}_" for name, _, _ in self.numbers.values()]
+        return [(name, _TYPES[kind]) for name, (_, kind) in zip(names, self.passed())]
 
     def whole(
         self, name: str, given: list[Value], outputs: list[Value], scratch: list[Value], loops: list[L.Loop],
         into: list[tuple[Value, Value]],
     ) -> Kernel:  # fmt: skip
-        """All that was written as one function of inputs, numbers and outputs; it returns the number of wrong indices, -1 for a wrong shape.
+        """All that was written as one function of addresses, inputs, numbers and outputs.
 
-        At its end, each input in `into` gets the value behind it.
+        It returns the number of wrong indices, -1 for an input of another shape or order. If there are none, each input
+        in `into`, which is given by its address, gets the value behind it at the end.
         """
-        numbers = list(self.numbers.values())
-        names = (
-            [f"{self.array(v)}_" for v in given]
-            + [f"{n}_" for n, _, _ in numbers]
-            + [f"{self.array(v)}_" for v in outputs]
-        )
-        kinds = [f"a({_TYPES[short(v.dtype)]}, {v.ndim})" for v in given] + [_TYPES[k] for _, _, k in numbers]
-        kinds += [f"a({_TYPES[short(v.dtype)]}, {v.ndim})" for v in outputs]
-        head = [
-            f"{self.array(v)} = {self.array(v)}_.reshape({v.size})  # {v.dtype}{list(v.shape)}"
-            for v in (*given, *outputs)
-        ]
-        sizes: dict[str, int] = {}
-        for value in scratch:
-            kind = short(value.dtype)
-            at = sizes.get(kind, 0)
-            sizes[kind] = at + value.size
-            head.append(f"{self.array(value)} = w{kind}[{at} : {at + value.size}]  # {value.dtype}{list(value.shape)}")
-        for loop in loops:
-            head += [f"t{self.array(v)} = {self.array(v)}" for v in loop.sums]
+        head = [f"if {test}:\n        return -1" for v in given if (test := self.unlike(v))]
+        memory = {v: f"{self.array(v)}_.reshape({v.size})" for v in (*given, *outputs)}
+        memory |= {v: f"carray(at(at_[{i}], {short(v.dtype)}), {v.size})" for i, (v, _) in enumerate(into)}
+        memory |= {v: f"carray(stack({short(v.dtype)}, {v.size}), {v.size})" for v in (*scratch, *self.turned)}
+        head += [f"{self.array(v)} = {text}  # {v.dtype}{list(v.shape)}" for v, text in memory.items()]
         for dtype in DTYPES:
             rows = max([loop.slots.get(dtype, 0) * loop.row for loop in loops], default=0)
-            if rows:
-                kind = short(dtype)
-                at = sizes.get(kind, 0)
-                sizes[kind] = at + rows
-                head.append(f"k{kind} = w{kind}[{at} : {at + rows}]")
-        head[:0] = [f"w{kind} = np.empty({size}, {kind})" for kind, size in sizes.items()]
-        head[:0] = [f"if {self.array(v)}_.shape != {v.shape}:\n        return -1" for v in given if v.ndim]
-        lines = [f"@kernel(types.int64({', '.join(kinds)}))", f"def {name}({', '.join(names)}):"]
-        lines += ["    " + line for line in (*head, *self.head, "wrong = 0")] + self.lines
-        for target, value in into:
-            lines += [f"    for j in range({value.size}):", f"        {self.array(target)}[j] = {self.array(value)}[j]"]
-        lines += ["    return wrong"]
-        numbers_given = [(number, kind) for _, number, kind in numbers]
-        return Kernel(name, "\n".join(lines) + "\n", [], numbers_given, [*given, *outputs], [], {}, self.checks)
+            head += [f"k{short(dtype)} = carray(stack({short(dtype)}, {rows}), {rows})"] if rows else []
+        tail = ["    if wrong:", "        return wrong"] if into else []
+        for target, v in into:
+            tail += [f"    for j in range({v.size}):", f"        {self.array(target)}[j] = {self.array(v)}[j]"]
+        arguments = [("at_", "a(types.int64, 1)")] if into else []
+        arguments += [(f"{self.array(v)}_", _typed(v)) for v in given]
+        results = [(f"{self.array(v)}_", _typed(v)) for v in outputs]
+        text = self.text(name, [*arguments, *self.given_numbers(), *results], head, tail)
+        return Kernel(text, [], self.passed(), [*given, *outputs])
+
+    def unlike(self, value: Value) -> str:
+        """The test whether an array has another shape than the value, or is not in C order."""
+        array, strides = f"{self.array(value)}_", c_strides(value.shape)
+        tests = [f"{array}.shape != {value.shape}"] if value.ndim else []
+        for k, n in enumerate(value.shape):
+            if n > 1 and value.size:
+                tests.append(f"{array}.strides[{k}] != {strides[k] * value.dtype.itemsize}")
+        return " or ".join(tests)
 
     def function(self, name: str, loop: L.Loop) -> Kernel:
         """A loop as a function of `lo`, `hi`, sizes, numbers, arrays, sums and scratch memory."""
         self.loop(loop)
-        read = [v for v in loop.reads if not (v in self.constants and self.constants[v].size == 1)]
-        arrays = [*read, *loop.writes]
-        sums = [*loop.sums.values()]
-        ints = list(self.ints.items())
-        numbers = list(self.numbers.values())
-        names = ["lo", "hi", *[n for _, n in ints], *[f"{n}_" for n, _, _ in numbers]]
-        kinds = ["types.int64"] * (2 + len(ints)) + [_TYPES[k] for _, _, k in numbers]
-        head = []
-        for value in arrays:
-            array = self.array(value)
-            names.append(f"{array}_")
-            kinds.append(f"a({_TYPES[short(value.dtype)]}, {value.ndim})")
-            head.append(f"{array} = {array}_.reshape({array}_.size)  # {value.dtype}, {value.ndim} axes")
-        for total in sums:
-            names.append(f"t{self.array(total.access.root)}")  # type: ignore[arg-type]
-            kinds.append(f"a({_TYPES[short(total.dtype)]}, 1)")
-        for dtype in loop.slots:
-            names.append(f"k{short(dtype)}")
-            kinds.append(f"a({_TYPES[short(dtype)]}, 1)")
-        head += [*self.head, "wrong = 0"]
-        lines = [f"@kernel(types.int64({', '.join(kinds)}))", f"def {name}({', '.join(names)}):"]
-        lines += ["    " + line for line in head] + self.lines + ["    return wrong"]
-        numbers_given = [(number, kind) for _, number, kind in numbers]
-        return Kernel(
-            name,
-            "\n".join(lines) + "\n",
-            [v for v, _ in ints],
-            numbers_given,
-            arrays,
-            sums,
-            dict(loop.slots),
-            self.checks,
-        )
-
-
-def _row_axes(loop: L.Loop) -> frozenset[int]:
-    """The axes of the domain that are the row."""
-    return frozenset(range(loop.group.split, len(loop.group.sizes)))
-
-
-def kind_of(member: Any) -> str:
-    """Which reduction it is."""
-    tree = member.formula.tree
-    if isinstance(tree, ast.BinOp):
-        return _OPERATORS[type(tree.op)]
-    if isinstance(tree, ast.BoolOp):
-        return "and" if isinstance(tree.op, ast.And) else "or"
-    return tree.func.id
-
-
-def _input(member: Any) -> Value:
-    return member.step.inputs[0]
+        arrays = [(self.array(v), v) for v in self.arrays_of(loop)]
+        given = [(n, "types.int64") for n in ("lo", "hi", *self.ints.values())]
+        given += [*self.given_numbers(), *[(f"{array}_", _typed(v)) for array, v in arrays]]
+        given += [(self.array(v), f"a({_TYPES[short(s.dtype)]}, 1)") for v, s in loop.sums.items()]
+        given += [(f"k{short(dtype)}", f"a({_TYPES[short(dtype)]}, 1)") for dtype in loop.slots]
+        head = [f"{array} = {array}_.reshape({array}_.size)  # {v.dtype}, {v.ndim} axes" for array, v in arrays]
+        return self.made(self.text(name, given, head, []), loop, self.passed())

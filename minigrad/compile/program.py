@@ -7,7 +7,10 @@ it saw, forward and backward in one graph, is cut in two (cut.py).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
+
+from numpy import asarray, generic
 
 from ..engine.backend import Array
 from ..engine.graph import Node, leaf, sweep
@@ -15,13 +18,12 @@ from ..engine.modes import enable_grad, local
 from ..engine.op import Plan as EnginePlan
 from ..engine.op import _output
 from ..engine.tensor import Tensor, wrap
-from ..errors import GradientError
+from ..ir.graph import Graph, Number, Value, without_unused
+from ..ir.numbers import standing_for
+from ..ir.trace import Tracing
 from ..tracer import tracing
 from .cut import cut
-from .graph import Graph, Number, Value, without_unused
-from .numbers import standing_for
 from .plan import Plan
-from .trace import Tracing
 
 __all__ = ["Program"]
 
@@ -33,8 +35,9 @@ class Program:
 
     view = False
 
-    def __init__(self, graph: Graph, name: str, into: dict[int, int] | None = None):
+    def __init__(self, graph: Graph, notes: Sequence[str], name: str, into: dict[int, int] | None = None):
         self.graph = graph
+        self.notes = notes  # what `explain` says before all else
         self.into = into or {}
         self.name = name
         self.several = len(graph.outputs) > 1
@@ -56,7 +59,8 @@ class Program:
 
     def explain(self) -> str:
         """What each plan fuses, what it does not, and why."""
-        return "\n\n".join(f"{name} of {self.name}\n{plan.explain()}" for name, plan in self.plans().items())
+        parts = [f"{name} of {self.name}\n{plan.explain()}" for name, plan in self.plans().items()]
+        return "\n\n".join(["\n".join(self.notes), *parts] if self.notes else parts)
 
     @property
     def plan(self) -> Plan:
@@ -94,18 +98,18 @@ class Derivative(EnginePlan):
         self.names = ["inputs", "kept", "all inputs", "numbers"]
         self.keep, self.by_kernel, self.output_index = None, False, None
         self.rules = [(-1, self._pull, tuple)]
-        self.joint, self.seeds, self.grads = _joint(program.graph, self.needs, arrays)
-        forward, backward, self.held = cut(self.joint, self.joint.outputs, self.seeds, self.grads)
-        self.forward_plan, self.backward_plan = Plan(forward), Plan(backward)
+        self.joint, self.seeds, self.grads = differentiated(program.graph, self.needs, arrays)
+        self.cut = cut(*joined(self.joint, self.seeds, self.grads))
+        self.forward_plan, self.backward_plan = Plan(self.cut.forward), Plan(self.cut.backward)
         self._again: Program | None = None
 
     def forward(self, inputs: Sequence[Any], arrays: Sequence[Array], numbers: Numbers) -> list[Tensor]:
         """Compute and record."""
         made = self.forward_plan.run(arrays, numbers)
         count = len(self.op.graph.outputs)
-        outs, kept = made[:count], tuple(made[count:])
+        outs, kept = made[:count], tuple([made[i] for i in self.cut.kept])
         parents = tuple([x.node if need else None for x, need in zip(inputs, self.needs)])
-        saved = (tuple([arrays[i] for i in self.held]), kept, list(arrays), numbers)
+        saved = (tuple([arrays[i] for i in self.cut.held]), kept, list(arrays), numbers)
         shapes, dtypes = tuple([o.shape for o in outs]), tuple([o.dtype for o in outs])
         several = self.op.several
         node = Node(
@@ -132,7 +136,7 @@ class Derivative(EnginePlan):
 
     def _pull(self, g: Any, held: Any, kept: Any, inputs: list[Any], numbers: Numbers) -> list[Any]:
         gs = g if isinstance(g, tuple) else (g,)
-        given = [x for x, seed in zip(gs, self.seeds) if seed is not None]
+        given = [asarray(x) if isinstance(x, generic) else x for x, seed in zip(gs, self.seeds) if seed is not None]
         if isinstance(given[0], Tensor):
             results: Any = self._gradient()([*inputs, *given], numbers)
         else:
@@ -146,11 +150,19 @@ class Derivative(EnginePlan):
             seeds = [seed for seed in self.seeds if seed is not None]
             whole = without_unused(self.joint, [grad for grad in self.grads if grad is not None])
             graph = Graph([*self.op.graph.inputs, *seeds], whole.steps, whole.outputs, whole.constants)
-            self._again = Program(graph, f"the gradient of {self.op.name}")
+            self._again = Program(graph, (), f"the gradient of {self.op.name}")
         return self._again
 
 
-def _joint(
+def joined(joint: Graph, seeds: Sequence[Value | None], grads: Sequence[Value | None]) -> tuple[Graph, int, int]:
+    """One graph from inputs and gradients of outputs to outputs and gradients of inputs, and the numbers of outputs and seeds."""
+    given = [seed for seed in seeds if seed is not None]
+    outputs = [*joint.outputs, *[grad for grad in grads if grad is not None]]
+    whole = Graph([*joint.inputs, *given], joint.steps, outputs, joint.constants)
+    return whole, len(joint.outputs), len(given)
+
+
+def differentiated(
     graph: Graph, needs: Sequence[bool], arrays: Sequence[Array]
 ) -> tuple[Graph, list[Value | None], list[Value | None]]:
     """The graph with its gradients: the gradient that each output is given, and the one that each input gets, or None."""
@@ -160,10 +172,12 @@ def _joint(
         own = array.view()  # an array may be given twice
         tracer.know(own, value)
         tensors.append(wrap(own, leaf(own) if need else None))
-    for value, array in graph.constants.items():
-        tracer.know(array, value)
+        tracer.recorded.update([value] if need else [])
+    constants = {value: wrap(array) for value, array in graph.constants.items()}  # an op of arrays alone is not traced
+    for value, t in constants.items():
+        tracer.know(t.data, value)
     with enable_grad(), tracing(tracer):
-        outs = graph.replay(tensors, standing_for)
+        outs = replace(graph, constants=constants).replay(tensors, standing_for)
         seeds: list[Value | None] = []
         pairs = []
         for out in outs:
@@ -173,12 +187,10 @@ def _joint(
             g, seed = out.data * 0 + 1, Value(out.shape, out.dtype, "g")
             tracer.know(g, seed)
             seeds.append(seed)
-            pairs.append((out.node, wrap(g)))
+            pairs.append((out.node, wrap(g, leaf(g))))
         targets = {t.node for t in tensors if t.node is not None}
         results = sweep(pairs, targets, create_graph=True) if pairs else {}
         grads = [results.get(t.node) if t.node is not None else None for t in tensors]
         made = [None if g is None else tracer.value_of(g.data, "a gradient") for g in grads]
         values = [tracer.value_of(out.data, "an output") for out in outs]
-    if not pairs:
-        raise GradientError("compile: no output depends on what needs a gradient")
     return Graph(list(graph.inputs), tracer.steps, values, {**graph.constants, **tracer.constants}), seeds, made

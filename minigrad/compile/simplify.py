@@ -16,10 +16,9 @@ import numpy as np
 
 from ..engine.op import OPS
 from ..errors import axes_of
+from ..ir.graph import Graph, Number, Size, Step, Value, broadcast, run_step, without_unused
 from ..ops.reduction import kept_shape
-from .graph import Graph, Number, Step, Value
 from .lowering import DTYPES, NoLoweringError, formula, formula_of, sample
-from .steps import replaced, rewritten, run_step, values_of
 from .views import is_view
 
 FOLDED = 1 << 16  # elements: larger constants are computed when the graph runs
@@ -29,18 +28,25 @@ def simplify(graph: Graph) -> Graph:
     """A graph that computes the same in fewer steps."""
     work = _Simplifier(graph)
     for step in graph.steps:
-        work.take(step)
+        for part in parts_as_views(step):
+            work.take(part)
     outputs = [work.now(v) for v in graph.outputs]
-    return _without_unused(Graph(graph.inputs, work.steps, outputs, work.constants))
+    return without_unused(Graph(graph.inputs, work.steps, outputs, work.constants), outputs, keep_inputs=True)
 
 
-def _without_unused(graph: Graph) -> Graph:
-    needed, steps = set(graph.outputs), []
-    for step in reversed(graph.steps):
-        if any(out in needed for out in step.outputs):
-            needed.update(values_of(step))
-            steps.append(step)
-    return Graph(graph.inputs, steps[::-1], graph.outputs, {v: a for v, a in graph.constants.items() if v in needed})
+def parts_as_views(step: Step) -> list[Step]:
+    """A split or an unstacking as one view for each part; any other step as it is."""
+    if step.op is OPS["_split"]:
+        cuts = [0, *step.attrs["cuts"], None]
+        parts: list[Any] = [slice(*cuts[i : i + 2]) for i in range(len(cuts) - 1)]
+    elif step.op is OPS["_unstack"]:
+        parts = list(range(len(step.outputs)))
+    else:
+        return [step]
+    lead = (slice(None),) * (step.attrs["axis"] % step.inputs[0].ndim)
+    return [
+        Step(OPS["getitem"], step.inputs, {"index": (*lead, part)}, (out,)) for part, out in zip(parts, step.outputs)
+    ]
 
 
 class _Ops:
@@ -66,7 +72,7 @@ class _Simplifier:
         self.seen: dict[Any, tuple[Value, ...]] = {}
         self.instead: dict[Value, Value] = {}
         self.products: dict[Value, Step] = {}
-        uses = [v for step in graph.steps for v in values_of(step)] + graph.outputs
+        uses = [v for step in graph.steps for v in step.values] + graph.outputs
         self.used_once = {v for v, count in Counter(uses).items() if count == 1}
         for value, array in graph.constants.items():
             self.instead[value] = self.constant(array, value)
@@ -105,7 +111,7 @@ class _Simplifier:
             shape, dtype = tuple(attrs["shape"]), values[0].dtype
         else:
             dtype = np.asarray(op.forward(np, *ones, **attrs)).dtype
-            shape = np.broadcast_shapes(*[v.shape for v in values])
+            shape = broadcast([v.shape for v in values])
         if isinstance(op.lowering, str) and formula_of(op.lowering).kind == "reduction":
             axis, kept = attrs.get("axis"), kept_shape(shape, attrs.get("axis"))
             gone = set(range(len(shape))) if axis is None else {i % len(shape) for i in axes_of(axis)}
@@ -117,7 +123,7 @@ class _Simplifier:
     def take(self, step: Step) -> None:
         """Add a step in its simplest form."""
         original = step
-        step = self.with_plain_attrs(rewritten(step, self.now))
+        step = self.with_plain_attrs(step.rewritten(self.now))
         if len(step.outputs) == 1:
             simple = self.folded(step) or self.identity(step) or self.expanded(step)
             if simple is None and step.op is OPS["transpose"] and original.inputs[0] in self.used_once:
@@ -154,7 +160,7 @@ class _Simplifier:
         if step.op is OPS["matmul"] and all(isinstance(x, Value) and x.ndim == 2 for x in step.inputs):
             self.products[step.out] = step
         if is_view(step):
-            self.sources[step.out] = step, next(values_of(step))
+            self.sources[step.out] = step, step.values[0]
         return step.outputs[0]
 
     def fitted(self, value: Value, like: Value) -> Value:
@@ -178,9 +184,9 @@ class _Simplifier:
 
     def folded(self, step: Step) -> Value | None:
         """A step that depends on constants alone, computed now."""
-        if step.op.random or _has_numbers(step):
+        if step.op.random or step.numbers:
             return None
-        text, values = step.op.lowering, list(values_of(step))
+        text, values = step.op.lowering, step.values
         if isinstance(text, str) and formula_of(text).kind == "elementwise" and "element" not in formula_of(text).names:
             scalars = [self.scalar(v) for v in values if v in self.spread or not v.ndim]
             ignored = "a" not in formula_of(text).names and len(values) == 1 and text.isdigit()
@@ -233,8 +239,10 @@ class _Simplifier:
             and first.shape == out.shape
         ):
             return first if same else None
-        if name == "transpose" and tuple(step.attrs.get("axes") or range(out.ndim)[::-1]) == tuple(range(out.ndim)):
-            return first
+        if name == "transpose":
+            return self.untwisted(step)
+        if name == "matmul" and first.ndim > 2 and inputs[1].ndim == 2 and out.size:
+            return self.flat_product(step)
         if name == "reshape" and first in self.sources and self.sources[first][0].op is op:
             return self.call(op, (self.sources[first][1],), {"shape": out.shape})
         if name == "negative" and (before := self.maker(first)) is not None and before.op is op:
@@ -252,6 +260,13 @@ class _Simplifier:
             exponent = self.scalar(inputs[1])
             other = {2: "square", 0.5: "sqrt", -1: "reciprocal"}.get(exponent) if exponent is not None else None
             return first if exponent == 1 else None if other is None else self.call(OPS[other], (first,), {})
+        if name == "sum" and (before := self.maker(first)) is not None and before.op is OPS["_add_along"]:
+            axis = before.attrs["axis"] % first.ndim  # one element for each sum, and zeros
+            if self.scalar(before.inputs[0]) == 0 and axes_of(step.attrs.get("axis")) in (
+                (axis,),
+                (axis - first.ndim,),
+            ):
+                return before.inputs[1]
         if (
             isinstance(op.lowering, str)
             and formula_of(op.lowering).kind == "reduction"
@@ -260,6 +275,30 @@ class _Simplifier:
         ):
             return first  # over axes of size 1
         return None
+
+    def untwisted(self, step: Step) -> Value | None:
+        """The input where the axes stay as they are; a transpose of a transpose as one."""
+        axes, source = _axes(step), step.inputs[0]
+        before, inner = self.sources.get(source, (None, None))
+        twice = before is not None and before.op is step.op
+        if before is not None and inner is not None and twice:
+            axes, source = tuple([_axes(before)[a] for a in axes]), inner
+        if axes == tuple(range(len(axes))):
+            return source
+        if not twice:
+            return None
+        self.take(Step(step.op, (source,), {"axes": axes}, (out := Value(step.out.shape, step.out.dtype),)))
+        return self.now(out)
+
+    def flat_product(self, step: Step) -> Value | None:
+        """A stack times a matrix, as one product of two matrices, which is how it is computed."""
+        left, right = step.inputs
+        rows = math.prod(left.shape[:-1])
+        if not isinstance(rows, Size) and any(isinstance(n, Size) for n in left.shape[:-1]):
+            return None
+        flat = self.call(OPS["reshape"], (left,), {"shape": (rows, left.shape[-1])})
+        self.take(Step(step.op, (flat, right), {}, (out := Value((rows, right.shape[1]), step.out.dtype),)))
+        return self.call(OPS["reshape"], (self.now(out),), {"shape": step.out.shape})
 
     def neutral(self, name: str, inputs: tuple[Any, ...], out: Value) -> Value | None:
         """`x * 1`, `1 * x`, `x / 1` and `x - 0` (but not `x + 0`, which turns -0 into 0)."""
@@ -284,7 +323,7 @@ class _Simplifier:
     def expanded(self, step: Step) -> Value | None:
         """A function made of ops, as those ops."""
         lowering = step.op.lowering
-        plain = all(v.dtype.name in DTYPES and v.size for v in (*values_of(step), step.out))
+        plain = all(v.dtype.name in DTYPES and v.size for v in (*step.values, step.out))
         if lowering is None or isinstance(lowering, str) or not plain:
             return None
         return lowering(_Ops(self), *step.inputs, **step.attrs)
@@ -300,19 +339,18 @@ class _Simplifier:
         for i, x in enumerate(inputs):
             if isinstance(x, Value) and x in self.sources and self.sources[x][0].op is OPS["broadcast_to"]:
                 inputs[i] = self.sources[x][1]
-                if np.broadcast_shapes(*[v.shape for v in inputs if isinstance(v, Value)]) != step.out.shape:
+                if broadcast([v.shape for v in inputs if isinstance(v, Value)]) != step.out.shape:
                     inputs[i] = x
         return Step(step.op, tuple(inputs), step.attrs, step.outputs, step.scope, step.line)
 
 
+def _axes(step: Step) -> tuple[int, ...]:
+    """Of a transpose: the axis of its input that each axis of its output is."""
+    return tuple([a % step.out.ndim for a in step.attrs.get("axes") or range(step.out.ndim)[::-1]])
+
+
 def _has_mixed_zeros(array: np.ndarray) -> bool:
     return array.dtype.kind == "f" and not array.flat[0] and bool(np.signbit(array).any())
-
-
-def _has_numbers(step: Step) -> bool:
-    found: list[Any] = []
-    replaced((step.inputs, step.attrs), lambda x: found.append(x) if isinstance(x, Number) else None)
-    return bool(found)
 
 
 def _key(step: Step) -> Any:

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ..ir.graph import Step, Value
 from ..ops.indexing import is_basic
 from ..ops.shape import reshape
-from .graph import Step, Value
-from .steps import values_of
 
 Strides = tuple[int, ...]  # in elements
 
@@ -22,7 +21,7 @@ def c_strides(shape: tuple[int, ...]) -> Strides:
 
 def is_view(step: Step) -> bool:
     """Whether a step only looks at its input in another way."""
-    if not step.op.view or len(step.outputs) != 1 or not step.out.size or len(list(values_of(step))) != 1:
+    if not step.op.view or step.op.several or not step.out.size or len(step.values) != 1:
         return False
     return "index" not in step.attrs or is_basic(step.attrs["index"])
 
@@ -43,11 +42,19 @@ def strided(step: Step, shape: tuple[int, ...], strides: Strides) -> tuple[int, 
 
 
 def _reshaped(shape: tuple[int, ...], strides: Strides, new: tuple[int, ...]) -> Strides | None:
-    wide = [s for n, s in zip(shape, strides) if n != 1]
-    if [n for n in shape if n != 1] == [n for n in new if n != 1]:  # only axes of size 1 come and go
-        left = iter(wide)
-        return tuple([0 if n == 1 else next(left) for n in new])
-    return c_strides(new) if wide == [s for n, s in zip(shape, c_strides(shape)) if n != 1] else None
+    runs: list[tuple[int, int]] = []  # axes that lie in memory as one: how long it is, and its stride
+    for n, s in zip(shape, strides):
+        if n != 1:
+            runs.append((runs.pop()[0] * n, s) if runs and runs[-1][1] == s * n else (n, s))
+    found, left, stride = [], 1, 0
+    for n in reversed(new):
+        if n != 1 and left == 1:
+            left, stride = runs.pop()
+        if left % n:
+            return None
+        found.append(0 if n == 1 else stride)
+        left, stride = left // n, stride * n
+    return tuple(reversed(found))
 
 
 def axis_map(step: Step, source: Value) -> tuple[int | None, ...] | None:

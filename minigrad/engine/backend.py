@@ -131,7 +131,7 @@ def backend_named(device: str) -> Backend:
 def backend_of(array: Array) -> Backend:
     """The backend whose array type `array` has."""
     backend = _by_type.get(type(array)) or next((b for kind, b in _by_type.items() if isinstance(array, kind)), None)
-    if backend is None and not _is_cupy(array):
+    if backend is None and not is_cupy(array):
         raise DtypeError(
             "this is not an array that minigrad knows", "a NumPy or CuPy array, or a Tensor", type(array).__name__
         )
@@ -139,10 +139,11 @@ def backend_of(array: Array) -> Backend:
 
 
 def is_array(value: Any) -> bool:
-    return isinstance(value, tuple(_by_type)) or _is_cupy(value) and hasattr(value, "dtype")
+    return isinstance(value, tuple(_by_type)) or is_cupy(value) and hasattr(value, "dtype")
 
 
-def _is_cupy(value: Any) -> bool:
+def is_cupy(value: Any) -> bool:
+    """Whether it is CuPy's, without importing that."""
     return type(value).__module__.partition(".")[0] == "cupy"
 
 

@@ -28,8 +28,9 @@ __all__ = [
     "packed_attention", "rms_norm", "silu", "softmax", "swiglu",
 ]  # fmt: skip
 
-for _function in (gelu, silu, softmax, masked_softmax):
-    fuse(_function)
+for _function in (gelu, silu, softmax):
+    fuse(_function, rows=("a",))
+fuse(masked_softmax, rows=())
 
 
 def _linear_cost(inputs, out, attrs):
@@ -39,6 +40,7 @@ def _linear_cost(inputs, out, attrs):
 @fused(
     formulas={"x": "g @ weight", "weight": "gᵀ @ x", "bias": "g summed over all rows"},
     cost=_linear_cost,
+    rows=("x",),
 )
 def linear(x, weight, bias):
     """`x @ weight.T + bias`: (…, in), (out, in), (out,) or None -> (…, out)."""
@@ -46,20 +48,20 @@ def linear(x, weight, bias):
     return product if bias is None else product + bias
 
 
-@fused(cost=lambda inputs, out, attrs: _linear_cost(inputs, out, attrs) + 8 * out.size)
+@fused(cost=lambda inputs, out, attrs: _linear_cost(inputs, out, attrs) + 8 * out.size, rows=("x",))
 def linear_gelu(x, weight, bias, *, approximate):
     """`gelu(x @ weight.T + bias)`: (…, in), (out, in), (out,) or None -> (…, out)."""
     return gelu(linear.function(x, weight, bias), approximate=approximate)
 
 
-@fused(cost=6)
+@fused(cost=6, rows=("x",))
 def swiglu(x):
     """`silu(gate) * up` of the two halves of the last axis, gate first: (…, 2h) -> (…, h)."""
     gate, up = split(x, indices_or_sections=2, axis=-1)
     return silu(gate) * up
 
 
-@fused(cost=8)
+@fused(cost=8, rows=("x",))
 def layer_norm(x, weight, bias, *, eps):
     """`(x - mean) / sqrt(var + eps) * weight + bias` along the last axis: (…, C), (C,) or None, (C,) or None -> (…, C)."""
     centred = x - mean(x, axis=-1, keepdims=True)
@@ -68,21 +70,21 @@ def layer_norm(x, weight, bias, *, eps):
     return normal if bias is None else normal + bias
 
 
-@fused(cost=5)
+@fused(cost=5, rows=("x",))
 def rms_norm(x, weight, *, eps):
     """`x / sqrt(mean(x²) + eps) * weight` along the last axis: (…, C), (C,) or None -> (…, C)."""
     normal = x * rsqrt(mean(x * x, axis=-1, keepdims=True) + eps)
     return normal if weight is None else normal * weight
 
 
-@fused(cost=5)
+@fused(cost=5, rows=("logits", "labels"))
 def cross_entropy(logits, labels, *, ignore_index, smoothing):
     """`-log(softmax(logits))` at the labels, mixed with its mean over all classes by `smoothing`: (N, V), (N,) -> (N,).
 
     Labels equal to `ignore_index` give 0; the others lie between 0 and V - 1.
     """
     valid = labels != ignore_index
-    scores = log_softmax(logits, axis=-1)
+    scores = log_softmax(where(expand_dims(valid, axis=-1), logits, 0), axis=-1)  # 0 · NaN would be a gradient
     at_labels = take_along_axis(scores, indices=expand_dims(where(valid, labels, 0), axis=-1), axis=-1)
     losses = -squeeze(at_labels, axis=-1)
     if smoothing:
@@ -107,7 +109,7 @@ def _dropout_factors(xp, a, *, p, key, start):
     return xp.where(is_kept, 1 / (1 - p) if p < 1 else 0, 0).astype(a.dtype)
 
 
-@fused
+@fused(rows=("x",), varying=("key", "start"))
 def dropout(x, *, p, key, start):
     """`x`, each element 0 with probability `p` and else divided by `1 - p`; key and start say which (minigrad.random)."""
     return x * _dropout_factors(x, p=p, key=key, start=start)

@@ -58,7 +58,7 @@ def linear_backward(g, kept, needs, x, weight, bias):
     return (
         to_x,
         rows.T @ inner if needs[1] else None,  # (out, N) @ (N, in)
-        np.add.reduce(rows, 0) if needs[2] else None,
+        np.ones(len(rows), x.dtype) @ rows if needs[2] else None,  # BLAS adds up columns faster than NumPy
     )
 
 

@@ -40,6 +40,8 @@ class Kernel(NamedTuple):
 class Kernels(dict[str, Kernel]):
     """The kernels of one op, by the names of their implementations."""
 
+    rows: tuple[str, ...] | None = None  # for the compiler, if it writes them: the inputs whose leading axes are one
+    varying: tuple[str, ...] = ()  # attributes that differ from call to call
     min_ndim = 0  # of a first input that any of them takes
     foreign = False  # whether one of them is not minigrad's own, and may return an input itself
 
@@ -108,17 +110,25 @@ def _by_definition(
     return [None if node is None else results.get(node) for node in wanted]
 
 
-def fuse(function: Function) -> Function:
-    """Let calls of an op or of a function made of ops go through kernels from now on."""
+def fuse(function: Function, rows: tuple[str, ...] | None = None, varying: tuple[str, ...] = ()) -> Function:
+    """Let calls of an op or of a function made of ops go through kernels from now on.
+
+    With `rows`, the names of the inputs whose leading axes can be taken together, (…, C) -> (N, C), the compiler writes them.
+    """
     function.kernels = Kernels()
+    function.kernels.rows, function.kernels.varying = rows, varying
     FUSED[function.name] = function
     return function
 
 
-def fused(definition: Callable[..., Any] | None = None, /, **facts: Any) -> Any:
-    """Declare a fused operation by its definition, and what is true of it, as for `@op`."""
+def fused(
+    definition: Callable[..., Any] | None = None,
+    /,
+    rows: tuple[str, ...] | None = None,
+    varying: tuple[str, ...] = (),
+    **facts: Any,
+) -> Any:
+    """Declare a fused operation by its definition, and what is true of it, as for `@op` and `fuse`."""
     if definition is None:
-        return lambda f: fused(f, **facts)
-    function = Composite(definition, **facts)
-    fuse(function)
-    return function
+        return lambda f: fused(f, rows, varying, **facts)
+    return fuse(Composite(definition, **facts), rows, varying)

@@ -17,6 +17,7 @@ from importlib import import_module
 
 import numpy as np
 
+from ..changes import changes
 from ..errors import ArgumentError, MissingExtraError, install_hint
 
 NAMES = ("numpy", "numba", "definitions")
@@ -45,7 +46,7 @@ def candidates(array_type: type, size: int) -> Sequence[str]:
 @cache
 def _load_cuda() -> tuple[str, ...]:
     """Make the CUDA kernels known, when the first array of CuPy's comes."""
-    import_module("minigrad.kernels.cuda")
+    import_module("minigrad.compile.fused").register("cuda")
     return ("cuda",)
 
 
@@ -80,6 +81,7 @@ def numba_problem() -> Exception | None:
     """What keeps numba's kernels, which are loaded and tried for that, from working here; None if nothing does."""
     try:
         import_module("minigrad.kernels.numba").try_out()
+        import_module("minigrad.compile.fused").register("numba")
     except Exception as error:  # too old for this NumPy, a broken LLVM: whatever it is, NumPy's kernels work
         if isinstance(error, ModuleNotFoundError) and error.name not in ("numba", "llvmlite"):
             raise
@@ -105,8 +107,10 @@ def use(name: str | None) -> Iterator[None]:
     It holds for this thread, and for the threads that training divides a batch among.
     """
     before = _chosen.set(_checked(name, "use"))
+    changes.note()
     try:
         implementation()  # so that what cannot be loaded is said here
         yield
     finally:
         _chosen.reset(before)
+        changes.note()

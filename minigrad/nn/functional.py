@@ -43,6 +43,7 @@ from ..ops.convolution import convolve, pool_max, pool_mean
 from ..ops.products import matmul
 from ..ops.shape import swapaxes
 from ..random import next_key
+from ..tracer import is_compiling
 from .declaration import TensorLike, function
 from .losses import binary_cross_entropy_with_logits, cross_entropy, huber_loss, kl_div, l1_loss, mse_loss, nll_loss
 from .norm_functions import batch_norm, cosine_similarity, layer_norm, rms_norm
@@ -141,8 +142,9 @@ def embedding(input: TensorLike, weight: TensorLike, padding_idx: int | None = N
     if weight.ndim != 2:
         raise ShapeError("embedding: the weight must be a table", "(rows, size)", weight.shape)
     rows = weight.shape[0]
-    wrong = (input < 0) | (input >= rows)
-    if wrong.any():
+    if is_compiling():
+        input = where(input < 0, rows, input)  # so that a compiled function refuses it: no index counts from the end
+    elif (wrong := (input < 0) | (input >= rows)).any():
         expected = f"0 to {rows - 1}, for weight {weight.shape}"
         raise IndexingError("embedding: a row number is out of range", expected, int(input[wrong][0]))
     if padding_idx is not None and not -rows <= padding_idx < rows:

@@ -17,9 +17,11 @@ from ..ops.neural import _logistic_loss, log_softmax
 from ..ops.reduction import mean
 from ..ops.reduction import sum as sum_
 from ..ops.shape import expand_dims, moveaxis, reshape, squeeze
+from ..tracer import is_compiling
 from .declaration import TensorLike, function
 
 REDUCTIONS = ("mean", "sum", "none")
+NO_LABEL = 2**62  # a compiled function refuses it, as it refuses every index that is out of range
 
 
 def _check_reduction(name: str, reduction: str, known: tuple[str, ...] = REDUCTIONS) -> None:
@@ -136,7 +138,7 @@ def _class_axis(name: str, input: Any) -> int:
 
 
 def _check_labels(name: str, input: Any, target: Any, axis: int, ignore_index: int) -> tuple[Any, Any]:
-    """The labels, with 0 in place of the ignored ones, and which ones are not ignored."""
+    """The labels, and which ones are not ignored."""
     classes, wanted = input.shape[axis], input.shape[:axis] + input.shape[axis + 1 :]
     if target.shape != wanted:
         expected = f"{wanted}, the shape of input {input.shape} without the classes on axis {axis}"
@@ -157,11 +159,18 @@ def _check_labels(name: str, input: Any, target: Any, axis: int, ignore_index: i
         )
     labels = astype(target, dtype="int64")
     valid = labels != ignore_index
+    if is_compiling():
+        return where(valid & (labels < 0), NO_LABEL, labels), valid
     wrong = valid & ((labels < 0) | (labels >= classes))
     if wrong.any():
         expected = f"0 to {classes - 1}, for {classes} classes, or ignore_index={ignore_index}"
         raise IndexingError(f"{name}: a label is out of range", expected, int(labels[wrong][0]))
-    return where(valid, labels, 0), valid
+    return labels, valid
+
+
+def _count(valid: Any, dtype: Any) -> Any:
+    """How many labels count; NaN if none do."""
+    return astype(sum_(valid), dtype=dtype) if is_compiling() else int(valid.sum()) or math.nan
 
 
 def _check_class_weights(name: str, weight: Any, classes: int) -> None:
@@ -180,6 +189,7 @@ def _label_losses(
     axis = _class_axis(name, scores)
     classes = scores.shape[axis]
     labels, valid = _check_labels(name, scores, target, axis, ignore_index)
+    labels = where(valid, labels, 0)
     losses = -squeeze(take_along_axis(scores, indices=expand_dims(labels, axis=axis), axis=axis), axis=axis)
     weights = None if weight is None else weight[labels]
     losses = losses if weights is None else losses * weights
@@ -190,7 +200,7 @@ def _label_losses(
     if reduction != "mean":
         return _reduce(losses, reduction)
     if weights is None:
-        return sum_(losses) / (int(valid.sum()) or math.nan)
+        return sum_(losses) / _count(valid, losses.dtype)
     return sum_(losses) / sum_(where(valid, weights, 0))
 
 
@@ -254,12 +264,12 @@ def _fused_cross_entropy(
     input: Any, target: Any, axis: int, ignore_index: int, reduction: str, smoothing: float
 ) -> Any:
     """Of labels, without class weights: straight from the logits, brought into the form (N, classes)."""
-    _, valid = _check_labels("cross_entropy", input, target, axis, ignore_index)
+    labels, valid = _check_labels("cross_entropy", input, target, axis, ignore_index)
     logits = reshape(moveaxis(input, source=axis, destination=-1), shape=(-1, input.shape[axis]))
-    labels = reshape(astype(target, dtype="int64"), shape=(-1,))
+    labels = reshape(labels, shape=(-1,))
     losses = kernels.cross_entropy(logits, labels, ignore_index=ignore_index, smoothing=smoothing)
     if reduction == "mean":
-        return sum_(losses) / (int(valid.sum()) or math.nan)
+        return sum_(losses) / _count(valid, losses.dtype)
     return sum_(losses) if reduction == "sum" else reshape(losses, shape=target.shape)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from ..changes import changes
@@ -281,12 +282,16 @@ class Module:
         """Its tensors, and what a compiled function that calls it depends on: its parts, their modes and settings."""
         tensors: list[Tensor] = [*self.parameters(), *self.buffers()]
         settings = [
-            (path, type(module), tuple([(k, v) for k, v in vars(module).items() if isinstance(v, _SETTINGS)]))
+            (path, type(module), tuple([(k, _comparable(v)) for k, v in _settings(module)]))
             for path, module in self.named_modules()
         ]
         hooks = [(*m._pre_hooks.values(), *m._hooks.values()) for m in self.modules() if m.has_hooks()]
         kinds = tuple([(id(t), id(t.data), t.shape, t.dtype, id(t.node)) for t in tensors])
         return tensors, (tuple(settings), kinds, tuple(hooks))
+
+    def is_settled(self) -> bool:
+        """Whether all that a compiled function depends on can only change by an assignment, which is noted in `changes`."""
+        return not any(isinstance(v, (list, dict, set)) for module in self.modules() for _, v in _settings(module))
 
     def compiled_functions(self) -> list[Callable[..., Any]]:
         """The forward methods of its parts that are not minigrad's own, and may refer to anything."""
@@ -314,9 +319,23 @@ class Module:
 
 
 _MOVES = {"half": "float16", "float": "float32", "double": "float64", "cuda": "cuda", "cpu": "cpu"}
-_SETTINGS = (bool, int, float, str, type(None))
 _INTERNAL = frozenset(("_buffers", "_pre_hooks", "_hooks"))
 _LOOKED_AT = 64  # so many items of a list are looked at: it may hold a whole vocabulary
+
+
+def _settings(module: Module) -> Iterator[tuple[str, Any]]:
+    """The attributes that are neither tensors nor modules."""
+    own = vars(module).items()
+    return ((k, v) for k, v in own if k not in _INTERNAL and not isinstance(v, (Tensor, Module)))
+
+
+def _comparable(value: Any) -> Any:
+    """A setting as something that can be compared and hashed."""
+    if isinstance(value, (tuple, list, set)):
+        return type(value), tuple([_comparable(part) for part in value])
+    if isinstance(value, dict):
+        return dict, tuple([(k, _comparable(part)) for k, part in value.items()])
+    return (type(value), value) if isinstance(value, (bool, int, float, str, FunctionType)) else id(value)
 
 
 def _refuse_hidden(where: str, value: Any) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..engine.modes import notify
 from ..engine.tensor import Tensor
 from ..errors import ArgumentError, IndexingError, ShapeError
 from ..ops import FUNCTIONS
@@ -49,12 +50,15 @@ class _Angles(Module):
             known = 0 if table is None else len(table)
             table = self._computed(0, stop if stop <= known else min(max(stop, 2 * known, 64), KEPT), like)
             self._table = table
+        notify("created", table.data)
         return table[start:stop]
 
     def _computed(self, start: int, stop: int, like: Tensor) -> Tensor:
         pairs = np.arange((self.dim + 1) // 2)
         angles = np.arange(start, stop)[:, None] / self.base ** (2 * pairs / self.dim)
-        return tensor(self._columns(angles), dtype=like.dtype, device=like.device)
+        columns = self._columns(angles).astype(like.dtype)
+        notify("created", columns)
+        return tensor(columns, device=like.device)
 
     def extra_repr(self) -> str:
         return f"{self.dim}, base={self.base}"

@@ -43,13 +43,37 @@ def selu(a):
     return 1.0507009873554805 * elu(a, alpha=1.6732632423543772)
 
 
+@elementwise(public=False, cost=8, lowering="normal_cdf(a)")
+def _normal_cdf(xp, a):
+    """`Φ(a)`, the share of the normal distribution that lies below a."""
+    return 0.5 * (1 + erf.forward(xp, floating(a) * math.sqrt(0.5)))
+
+
+_normal_cdf.vjp(a=lambda g, a: g * (exp(a * a * -0.5) * (1 / math.sqrt(2 * math.pi))))
+_SLOPE = 2 * math.sqrt(2 / math.pi)
+_CUBIC = 0.044715 * _SLOPE
+
+
+@elementwise(public=False, cost=8, lowering=f"a * sigmoid(a * (a * a * {_CUBIC!r} + {_SLOPE!r}))")
+def _gelu_tanh(xp, a):
+    """`0.5 · a · (1 + tanh(√(2/π) (a + 0.044715 a³)))`, by one exponential."""
+    return a * sigmoid.forward(xp, a * (a * a * _CUBIC + _SLOPE))
+
+
+@_gelu_tanh.vjp
+def _gelu_tanh_rule(g, a):
+    square = a * a * _CUBIC
+    share = sigmoid(a * (square + _SLOPE))
+    return (g * (share + a * (3 * square + _SLOPE) * (share * (1 - share))),)
+
+
 @composite(method=False, cost=8)
 def gelu(a, *, approximate="none"):
     """`a Φ(a)` with the normal distribution Φ, exactly ("none", by erf) or by the "tanh" formula of GPT-2."""
     if approximate == "none":
-        return 0.5 * a * (1 + erf(a / math.sqrt(2)))
+        return a * _normal_cdf(a)
     if approximate == "tanh":
-        return 0.5 * a * (1 + tanh(math.sqrt(2 / math.pi) * (a + 0.044715 * a * a * a)))
+        return _gelu_tanh(a)
     raise ArgumentError("gelu: unknown approximation", "'none' or 'tanh'", repr(approximate))
 
 

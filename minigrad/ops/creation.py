@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..changes import changes
 from ..engine.backend import DTYPES, Array, backend_named, device_of, is_array, to_numpy
 from ..engine.methods import Methods
 from ..engine.modes import notify
@@ -40,6 +41,7 @@ def set_default_dtype(dtype: Any) -> None:
     if chosen.kind != "f":
         raise DtypeError("the default dtype must be floating", "float16, float32 or float64", chosen.name)
     _default_dtype = chosen
+    changes.note()
 
 
 def get_default_dtype() -> np.dtype:

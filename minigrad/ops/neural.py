@@ -47,7 +47,7 @@ def softmax(xp, a, *, axis=-1):
 def _softmax_parts(ops, a, axis=-1):
     a = a if a.dtype.kind == "f" else ops.astype(a, dtype="float64")
     e = ops.exp(ops.subtract(a, ops.max(a, axis=axis, keepdims=True)))
-    return ops.divide(e, ops.sum(e, axis=axis, keepdims=True))
+    return ops.multiply(e, ops.reciprocal(ops.sum(e, axis=axis, keepdims=True)))
 
 
 softmax.lowering = _softmax_parts
@@ -93,7 +93,7 @@ def _masked_softmax_parts(ops, a, allowed, axis=-1):
     top = ops.max(wide, axis=axis, keepdims=True)
     e = ops.exp(ops.subtract(wide, ops.where(ops.equal(top, -math.inf), 0, top)))
     total = ops.sum(e, axis=axis, keepdims=True)
-    return ops.divide(e, ops.where(ops.equal(total, 0), 1, total))
+    return ops.multiply(e, ops.reciprocal(ops.where(ops.equal(total, 0), 1, total)))
 
 
 _masked_softmax.lowering = _masked_softmax_parts

@@ -37,7 +37,7 @@ class Adam(Optimizer):
     """
 
     decoupled = False
-    compiled = "adam"
+    compiled = True
 
     def __init__(
         self,

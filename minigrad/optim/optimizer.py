@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
@@ -25,6 +25,22 @@ from .hyperparameters import checked_option
 from .saved_state import restored
 
 __all__ = ["Optimizer"]
+
+
+class States(dict[Any, Any]):
+    """The state of each parameter. Compiled steps that are bound to one learn that it was exchanged."""
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        super().__setitem__(key, value)
+        changes.note()
+
+    def __delitem__(self, key: Any) -> None:
+        super().__delitem__(key)
+        changes.note()
+
+    def clear(self) -> None:
+        super().clear()
+        changes.note()
 
 
 class ParameterGroup(dict[str, Any]):
@@ -51,11 +67,11 @@ class Optimizer:
     """
 
     elementwise: ClassVar[bool] = True  # whether the update of an element depends on that element alone
-    compiled: ClassVar[str | None] = None  # the name of its compiled rule in minigrad.kernels
+    compiled: ClassVar[bool] = False  # whether the compiler can write a loop from `update`
 
     def __init_subclass__(cls) -> None:
         if "update" in vars(cls) and "compiled" not in vars(cls):
-            cls.compiled = None  # the compiled rule is another one
+            cls.compiled = False  # nobody has said so of this rule
 
     def __init__(self, params: Iterable[Any], options: Mapping[str, Any], unknown: Mapping[str, Any]):
         name = type(self).__name__
@@ -63,11 +79,15 @@ class Optimizer:
             raise CallError(f"{name} has no option {option!r}", ", ".join(options), fix=nearest(option, options))
         self.defaults: dict[str, Any] = {key: checked_option(name, key, value) for key, value in options.items()}
         self.param_groups: list[Group] = []
-        self.state: dict[Tensor, State] = {}  # Tensors hash by identity
+        self.state: dict[Tensor, State] = States()  # Tensors hash by identity
         self._flats: dict[int, Flat] = {}  # the small parameters of each group
         self._is_loaded = False  # whether the buffers came from a state that was loaded
         for group in _groups(name, params):
             self.add_param_group(group)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+        changes.note()
 
     def buffers(self, group: Group) -> tuple[str, ...]:
         """The names of the arrays, each of the shape of the parameter, that are kept for a parameter of this group."""
@@ -162,7 +182,7 @@ class Optimizer:
                     own = self._state_of(p, group)
                     counted.append(own)
                     if (id(group), p.dtype) not in rates:
-                        rates[id(group), p.dtype] = number(partial(_rate, group), p.dtype)
+                        rates[id(group), p.dtype] = number(_rate_of(group), p.dtype)
                     state = _TracedState(own, steps, p.dtype, {name: wrap(own[name]) for name in self.buffers(group)})
                     gradient = wrap(p.node.grad)
                     gradient = gradient if isinstance(scale, (int, float)) and scale == 1 else gradient * scale
@@ -221,8 +241,8 @@ class Optimizer:
         for p, g, state in items:
             is_host = type(p) is np.ndarray
             kernel = None
-            if self.compiled is not None and p.flags.c_contiguous:
-                kernel = STEPS[self.compiled].choose((p,), {}, total)
+            if self.compiled and p.flags.c_contiguous:
+                kernel = STEPS.choose((p,), {}, total)
             if is_host and self.elementwise and p.flags.c_contiguous:
                 size = BLOCK if kernel is None else max(math.ceil(total / thread_count()), BLOCK)
                 pieces += [(kernel, *piece) for piece in _pieces(p, g, state, size)]
@@ -295,7 +315,7 @@ class Optimizer:
             params = own["params"]
             own.clear()
             own.update(params=params, **options)
-        self.state = buffers
+        self.state = States(buffers)
         self._flats.clear()
         self._is_loaded = True
         changes.note()
@@ -306,12 +326,16 @@ class Optimizer:
         return f"{type(self).__name__}({count} parameters in {len(self.param_groups)} groups, {shown})"
 
 
-def _rate(group: Group) -> float:
-    return float(group["lr"])
+def _rate_of(group: Group) -> Callable[[], float]:
+    return lambda: float(group["lr"])
 
 
-def _next_step(state: State) -> float:
-    return state["step"] + 1.0
+def _next_step_of(state: State) -> Callable[[], float]:
+    return lambda: state["step"] + 1.0
+
+
+def _are_in_step(states: list[State]) -> bool:
+    return len({state["step"] for state in states}) == 1
 
 
 class _TracedState(dict[str, Any]):
@@ -324,10 +348,11 @@ class _TracedState(dict[str, Any]):
     def __missing__(self, key: str) -> Any:
         place = self.own[key], self.dtype  # the step, asked for by rules that need it
         if place not in self.shared:
-            self.shared[place] = self.own, number(partial(_next_step, self.own), self.dtype)
-        leader, step = self.shared[place]
-        if leader is not self.own:
-            notify("decided", lambda own=self.own: leader["step"] == own["step"])
+            states: list[State] = []
+            self.shared[place] = states, number(_next_step_of(self.own), self.dtype)
+            notify("decided", partial(_are_in_step, states))
+        states, step = self.shared[place]
+        states.append(self.own)
         self[key] = step
         return step
 

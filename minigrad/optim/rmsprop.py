@@ -18,7 +18,7 @@ class RMSprop(Optimizer):
     `weight_decay` adds weight_decay · p to the gradient.
     """
 
-    compiled = "rmsprop"
+    compiled = True
 
     def __init__(
         self,

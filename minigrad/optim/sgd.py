@@ -26,7 +26,7 @@ class SGD(Optimizer):
     1.0
     """
 
-    compiled = "sgd"
+    compiled = True
 
     def __init__(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,13 +29,16 @@ def accumulate_gradients(
     backward: Callable[[Tensor], None],
     threads: int | None = 1,
     group: ProcessGroup | None = None,
+    compiled: Callable[[Any], Any] | None = None,
 ) -> tuple[Totals, Divisors]:
     """Accumulate the gradients of all batches of a step, for the rows of this rank; returns the totals and the divisors.
 
     Each term is divided by its units in the whole step. A loss with several terms (metrics not counted) must know the units
     of a batch beforehand, by `loss.units(batch)`. With a single term the divisor may be wrong until the last batch is done;
-    `Divisors.remaining` is the factor that corrects the gradients then.
+    `Divisors.remaining` is the factor that corrects the gradients then. `compiled(batch)` is called in the place of
+    `loss(model, batch)`, if given.
     """
+    terms_of = compiled or partial(loss, model)
     group = group or ProcessGroup()
     totals = Totals()
     divisors = _known_units(loss, batches, group)
@@ -43,7 +47,7 @@ def accumulate_gradients(
         shard = shard_of_rank(batch, group)
         shards = thread_shards(model, loss, shard, threads)
         with nullcontext() if shard.counts else no_grad():
-            parts = forward_shards(lambda piece: checked_terms(loss(model, piece)), shards)
+            parts = forward_shards(lambda piece: checked_terms(terms_of(piece)), shards)
         terms = sum_terms(parts) if shard.counts else dict.fromkeys(parts[0], (0.0, 0))
         recorded = {name for part in parts for name, (amount, _) in part.items() if amount.requires_grad}
         metrics, learned = metrics_among(terms, recorded), learned | recorded

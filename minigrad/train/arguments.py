@@ -16,11 +16,13 @@ from ..optim import MixedPrecision, Optimizer, Plateau
 if TYPE_CHECKING:
     from .trainer import Trainer
 
-__all__ = ["check_arguments", "plain_config", "reports", "arguments_of"]
+CHOICES = ("auto", "on", "off")  # of compile
+
+__all__ = ["CHOICES", "check_arguments", "plain_config", "reports", "arguments_of"]
 
 _COUNTS = ("accumulate", "log_every", "max_steps", "valid_every", "save_every", "keep", "patience")
 _KINDS = ("model", "optimizer", "schedule", "data")
-_OTHERS = ("seed", "max_minutes", "clip_norm", "metric", "maximize")
+_OTHERS = ("seed", "max_minutes", "clip_norm", "metric", "maximize", "compile", "compiled", "compile_reason")
 
 
 def arguments_of(trainer: Trainer) -> dict[str, Any]:
@@ -34,10 +36,13 @@ def arguments_of(trainer: Trainer) -> dict[str, Any]:
 
 
 def reports(trainer: Trainer) -> list[str]:
-    """The reports of the samplers on their data: padding, unknown words, dropped examples."""
+    """The reports of the samplers on their data, such as padding and unknown words; and that compile="auto" compiles."""
     names = ["data"] if trainer.valid is trainer.data else ["data", "valid"]
     found = {name: getattr(getattr(trainer, name), "report", None) for name in names}
-    return [f"{name}: {report}" for name, report in found.items() if isinstance(report, BatchReport)]
+    told = [f"{name}: {report}" for name, report in found.items() if isinstance(report, BatchReport)]
+    if trainer.compile == "auto" and trainer.compiled:
+        told.append(f"the loss is compiled: {trainer.compile_reason}")
+    return told
 
 
 def check_arguments(trainer: Trainer) -> None:
@@ -52,6 +57,13 @@ def check_arguments(trainer: Trainer) -> None:
         value = getattr(trainer, name)
         if value is not None and not (isinstance(value, (int, float)) and 0 < value < math.inf):
             raise ArgumentError(f"Trainer: {name} cannot be used", "a number above 0", repr(value))
+    if trainer.compile not in CHOICES:
+        expected = " or ".join(map(repr, CHOICES))
+        raise ArgumentError("Trainer: compile cannot be used", expected, repr(trainer.compile))
+    if trainer.compile == "on" and trainer.scaler is not None:
+        raise ArgumentError(
+            'Trainer: compile="on" does not go with mixed precision', fix='leave out scaler=, or pass compile="auto"'
+        )
     if trainer.max_steps is None and trainer.max_minutes is None and trainer.patience is None:
         raise ArgumentError("Trainer: when is it enough?", "max_steps, max_minutes or patience", "none of them")
     if trainer.save_every is not None and trainer.out is None:

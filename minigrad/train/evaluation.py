@@ -15,24 +15,33 @@ from ..random import random_state, restore_random_state
 from ..runtime.process_group import process_group
 from .loss_terms import Totals, checked_terms
 
-__all__ = ["evaluate", "evaluation_mode"]
+__all__ = ["evaluate", "evaluation_mode", "kept_random_states"]
 
 
 @contextmanager
 def evaluation_mode(model: Any) -> Iterator[None]:
     """Inside, the model is in evaluation mode and nothing is recorded; afterwards modes and random states are as before."""
     modes = {module: module.training for module in model.modules()}
+    with kept_random_states():
+        model.eval()
+        try:
+            with no_grad():
+                yield
+        finally:
+            for module, training in modes.items():
+                module.training = training
+
+
+@contextmanager
+def kept_random_states() -> Iterator[None]:
+    """Inside, random numbers may be drawn; afterwards all generators are as before."""
     state, python, legacy = random_state(), random.getstate(), np.random.get_state()  # noqa: NPY002
-    model.eval()
     try:
-        with no_grad():
-            yield
+        yield
     finally:
         restore_random_state(state)
         random.setstate(python)
         np.random.set_state(legacy)  # noqa: NPY002
-        for module, training in modes.items():
-            module.training = training
 
 
 def evaluate(called: Any, loss: Callable[[Any, Any], Any], valid: Any, metrics: Iterable[str] = ()) -> dict[str, float]:

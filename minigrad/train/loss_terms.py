@@ -75,7 +75,7 @@ def checked_terms(terms: Any) -> Terms:
             or amount.size != 1
         ):
             raise CallError(f"the loss's term {name!r} is not a sum with its units", expected, describe(term))
-        checked[name] = (amount.reshape(()), as_count(name, term[1]))
+        checked[name] = (amount.reshape(()) if amount.shape else amount, as_count(name, term[1]))
     return checked
 
 
@@ -85,9 +85,9 @@ def _as_amount(value: Any) -> Any:
 
 
 def as_count(name: str, units: Any) -> int:
-    """The units of a term as an int."""
+    """The units of a term as an int; those that are counted by ops are a Tensor."""
     try:
-        count = operator.index(units)
+        count = operator.index(units.item() if isinstance(units, Tensor) and units.size == 1 else units)
     except TypeError:
         count = -1
     if count < 0:

@@ -134,6 +134,7 @@ def _restore(trainer: Trainer, checkpoint: Checkpoint, say: Callable[[str], None
     trainer.model.load_state_dict(checkpoint.model)
     keeper = trainer.scaler or trainer.optimizer
     keeper.load_state_dict({"arrays": checkpoint.part("optimizer."), "values": state["optimizer"]})
+    _restore_choice(trainer, state.get("training"))
     _report_changes(trainer, given, state.get("training"), say)
     if trainer.schedule is not None:
         trainer.schedule.load_state_dict(state["schedule"])
@@ -183,6 +184,14 @@ def _differs(rank: int, difference: str) -> ArgumentError:
         difference,
         "do not let them depend on the rank, on hash() or on the order of a set",
     )
+
+
+def _restore_choice(trainer: Trainer, saved: Any) -> None:
+    """Compile, or do not, as the run did so far; unless it is asked for."""
+    known = saved if isinstance(saved, Mapping) else {}
+    if trainer.compile == "auto" and known.get("compiled", False) is not None:
+        trainer.compiled = known.get("compiled") is True
+        trainer.compile_reason = str(known.get("compile_reason", "the run was begun so"))
 
 
 def _options(optimizer: Optimizer) -> list[dict[str, Any]]:

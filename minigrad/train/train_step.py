@@ -34,7 +34,10 @@ class StepResult(NamedTuple):
 
 
 class TrainStep:
-    """One step of the optimiser on the batches of a step; with mixed precision through its scaler."""
+    """One step of the optimiser on the batches of a step; with mixed precision through its scaler.
+
+    `compiled(batch)`, if given, computes the terms of the loss in the place of `loss(model, batch)`.
+    """
 
     def __init__(
         self,
@@ -44,13 +47,14 @@ class TrainStep:
         scaler: MixedPrecision | None,
         clip_norm: float | None,
         threads: int | None = None,
+        compiled: Callable[[Any], Any] | None = None,
     ):
         keep_freed_memory()
         self.called = scaler or model
         self.loss, self.optimizer, self.scaler = loss, optimizer, scaler
         self.max_norm = math.inf if clip_norm is None else clip_norm
         self.threads = threads if scaler is None else 1
-        self.group = process_group()
+        self.group, self.compiled = process_group(), compiled
 
     def _params(self) -> list[Tensor]:
         return [p for group in self.optimizer.param_groups for p in group["params"]]
@@ -78,7 +82,9 @@ class TrainStep:
         backward = self.scaler.backward if self.scaler is not None else Tensor.backward
         quiet = np.errstate(all="ignore") if self.scaler else nullcontext()  # a scaler deals with overflow itself
         with quiet:
-            totals, divisors = accumulate_gradients(self.loss, self.called, batches, backward, self.threads, self.group)
+            totals, divisors = accumulate_gradients(
+                self.loss, self.called, batches, backward, self.threads, self.group, self.compiled
+            )
         if self.scaler is not None:
             self.scaler.unscale()
         all_reduce_gradients(self.group, self._params(), totals)
@@ -95,7 +101,7 @@ class TrainStep:
 
         Every rank computes the whole step: one that finds the op does not wait for the others.
         """
-        self.group = ProcessGroup()
+        self.group, self.compiled = ProcessGroup(), None
         where = "no single op: only their sum, or the norm of the gradients, is too large"
         try:
             with debug():

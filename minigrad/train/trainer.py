@@ -18,6 +18,7 @@ from ..runtime.signals import StopSignal
 from .animation import FrameWriter
 from .arguments import arguments_of, check_arguments, plain_config, reports
 from .checkpoint import Checkpoint
+from .compile_choice import choose, compiled_loss
 from .data_parallel import check_shardable
 from .evaluation import evaluate, evaluation_mode
 from .loss_terms import Totals
@@ -59,6 +60,8 @@ class Trainer:
     animation. `schedule` is stepped after each step, a Plateau after each validation. With `scaler`, a MixedPrecision
     of model and optimizer, these functions are given it in the place of the model.
 
+    `compile` is "on", "off" or "auto", which compiles the loss where that pays (docs/compiling.md).
+
     With `out`, a run directory, training can be resumed: `Trainer.resume(…)` with the same arguments. A checkpoint,
     with `tokenizer` and `config` (plain values, or a dataclass) inside, is written every `save_every` steps or five
     minutes, and at each best validation; the newest `keep` of them stay (None: all), and the best. Every `log_every`
@@ -96,6 +99,7 @@ class Trainer:
         draw: Callable[[Any], Any] | None = None,
         scaler: MixedPrecision | None = None,
         progress: bool = True,
+        compile: str = "auto",
         _resuming: bool = False,
     ):
         self.model, self.loss, self.optimizer = model, loss, optimizer
@@ -109,6 +113,9 @@ class Trainer:
         self.valid_every, self.save_every, self.keep = valid_every, save_every, keep
         self.patience, self.metric, self.maximize = patience, metric, maximize
         self.out = None if out is None else Path(out)
+        self.compile = compile
+        self.compiled: bool | None = None if compile == "auto" else compile == "on"
+        self.compile_reason = "as asked"
         check_arguments(self)
 
         self.step = 0
@@ -173,11 +180,11 @@ class Trainer:
         try:
             with self.group.abort_on_error():
                 check_shardable(self.group, self.model, self.loss)
+                if not any(module.training for module in self.model.modules()):
+                    self.model.train()
                 self._open()
                 for report in reports(self):
                     self.progress.say(report)
-                if not any(module.training for module in self.model.modules()):
-                    self.model.train()
                 with StopSignal(verbose=self.group.rank == 0) as signal:
                     self._loop(signal)
         finally:
@@ -189,7 +196,9 @@ class Trainer:
 
     def _loop(self, signal: StopSignal) -> None:
         self._frames.take(self)  # before the clock starts
-        train_step = TrainStep(self.model, self.loss, self.optimizer, self.scaler, self.clip_norm)
+        train_step = TrainStep(
+            self.model, self.loss, self.optimizer, self.scaler, self.clip_norm, compiled=compiled_loss(self)
+        )
         stream = self._stream()
         self._timer, self._saved_at = Timer(self.seconds), monotonic()
         if self._saved_step is None:
@@ -359,6 +368,8 @@ class Trainer:
                 self._run.rewind(self.step)
         if self._saved_step is None and self.seed is not None:
             seed_everything(self.seed)
+        if self.compiled is None and self.group.rank == 0:
+            self.compiled, self.compile_reason = choose(self)
         broadcast_state(self.group, self)
         if self._saved_step is None and self._run is not None:
             self._run.write_config({"config": self.config, "training": arguments_of(self), "versions": versions()})

@@ -101,10 +101,10 @@ def _first_arguments(out: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def arguments_in(state: Any, out: str | os.PathLike[str]) -> dict[str, Any]:
-    """The arguments from a checkpoint's state or from config.json, with the number of steps that was last asked for."""
+    """The arguments from a checkpoint's state or from config.json, with the steps and the `compile` that were last asked for."""
     parts = [state.get(name) if isinstance(state, dict) else None for name in ("config", "training")]
     arguments, training = (dict(part) if isinstance(part, dict) else {} for part in parts)
-    arguments |= {name: training[name] for name in ("max_steps",) if name in training}
+    arguments |= {name: training[name] for name in ("max_steps", "compile") if name in training}
     if not are_arguments(arguments):
         raise RunError(
             f"{os.fspath(out)!r} is no run of `minigrad train`",

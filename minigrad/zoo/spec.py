@@ -21,7 +21,7 @@ from ..errors import ArgumentError, nearest
 __all__ = ["Config", "Data", "Demo", "DemoResult", "ModelSpec", "option"]
 
 # Names that `train(…)` takes besides settings, and names that a loaded model has besides verbs.
-_TAKEN = {"name", "out", "data", "seed", "max_steps", "device", "progress", "live"}
+_TAKEN = {"name", "out", "data", "seed", "max_steps", "device", "compile", "progress", "live"}
 _LOADED = {"spec", "config", "model", "tokenizer", "arguments", "step", "path", "verbs", "predict", "evaluate", "draw"}
 
 

@@ -57,6 +57,7 @@ def train(
     seed: int = 0,
     max_steps: int | None = None,
     device: str = "cpu",
+    compile: str = "auto",
     progress: bool = True,
     live: bool = False,
     **overrides: Any,
@@ -65,8 +66,9 @@ def train(
     spec, preset = named(name)
     config = configure(spec, preset, overrides)
     trainer = trainer_of(
-        spec, config, out, data=data, seed=seed, max_steps=max_steps, device=device, progress=progress, preset=preset
-    )
+        spec, config, out, data=data, seed=seed, max_steps=max_steps, device=device, compile=compile, progress=progress,
+        preset=preset,
+    )  # fmt: skip
     return _finished(trainer, spec, live)
 
 
@@ -85,6 +87,7 @@ def resume(
         seed=arguments["seed"],
         max_steps=arguments["max_steps"] if max_steps is None else max_steps,
         device=arguments["device"],
+        compile=arguments.get("compile", "auto"),
         preset=arguments["preset"],
         progress=progress,
         again=True,
@@ -130,6 +133,7 @@ def trainer_of(
     seed: int = 0,
     max_steps: int | None = None,
     device: str = "cpu",
+    compile: str = "auto",
     preset: str | None = None,
     progress: bool = True,
     again: bool = False,
@@ -175,6 +179,7 @@ def trainer_of(
         keep=config.keep,
         metric=spec.metric,
         maximize=spec.maximize,
+        compile=compile,
         progress=progress,
     )
     if steps < config.steps and not again:

@@ -14,7 +14,7 @@ from minigrad.nn import functional as F
 
 from .batches import IGNORED
 
-Terms = dict[str, tuple[Any, int]]  # what the Trainer takes: sums, and over how many
+Terms = dict[str, tuple[Any, Any]]  # what the Trainer takes: sums, and over how many
 SHARPNESS, THRESHOLD = 10.0, 0.5  # at first: how much a cosine counts, and from which one texts are called the same
 
 
@@ -56,16 +56,16 @@ def beside(hidden: mg.Tensor, given: Any) -> mg.Tensor:
     return mg.tensor(given, device=hidden.device)
 
 
-def surprise(logits: mg.Tensor, labels: mg.Tensor) -> tuple[mg.Tensor, int]:
+def surprise(logits: mg.Tensor, labels: mg.Tensor) -> tuple[mg.Tensor, mg.Tensor]:
     """The summed cross-entropy of logits (N, classes) with labels (N,), and how many count."""
     wrong = F.cross_entropy(logits, labels, ignore_index=IGNORED, reduction="sum")
-    return wrong, int((labels != IGNORED).sum())
+    return wrong, (labels != IGNORED).sum()
 
 
 def scored(answer: str, logits: mg.Tensor, labels: mg.Tensor) -> Terms:
     """How surprising the labels are, and how many of them are the likeliest."""
     wrong, units = surprise(logits, labels)
-    return {answer: (wrong, units), f"{answer}_right": (int((logits.argmax(axis=1) == labels).sum()), units)}
+    return {answer: (wrong, units), f"{answer}_right": ((logits.argmax(axis=1) == labels).sum(), units)}
 
 
 class Pool(nn.Module):
@@ -175,7 +175,7 @@ class AnswerHead(nn.Module):
         return {
             "begin": surprise(logits[:, :, 0], labels[:, 0]),
             "end": surprise(logits[:, :, 1], labels[:, 1]),
-            "answer_right": (int(is_right.sum()), len(batch)),
+            "answer_right": (is_right.sum(), len(batch)),
         }
 
 
@@ -202,7 +202,7 @@ class SimilarHead(nn.Module):
         logits = self.logits((first * second).sum(axis=1))  # (B, C) -> (B,)
         labels = beside(logits, batch.labels)[:, 0]
         wrong = F.binary_cross_entropy_with_logits(logits, labels.astype(logits.dtype), reduction="sum")
-        return {"same": (wrong, len(batch)), "same_right": (int(((logits > 0) == (labels > 0)).sum()), len(batch))}
+        return {"same": (wrong, len(batch)), "same_right": (((logits > 0) == (labels > 0)).sum(), len(batch))}
 
 
 HEADS: dict[str, Any] = {

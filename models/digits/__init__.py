@@ -56,7 +56,7 @@ def loss(model: Any, batch: Any) -> dict[str, Any]:
     where = next(model.parameters()).device
     images, labels = (mg.tensor(part, device=where) for part in batch)
     logits = model(images)  # (N, 10)
-    right = int((logits.argmax(axis=1) == labels).sum())
+    right = (logits.argmax(axis=1) == labels).sum()
     return {
         "loss": (F.cross_entropy(logits, labels, reduction="sum"), len(labels)),
         "accuracy": (right, len(labels)),

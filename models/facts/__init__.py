@@ -50,7 +50,7 @@ def loss(model: Any, batch: Any) -> dict[str, Any]:
     first, last, answers = batch
     logits = model(first, last)
     wrong = F.cross_entropy(logits, mg.tensor(answers), reduction="sum")
-    right = int((logits.argmax(axis=1) == mg.tensor(answers)).sum())
+    right = (logits.argmax(axis=1) == mg.tensor(answers)).sum()
     firing = model.neurons(model.stream(first, last)).abs().sum() if model.sparsity else 0.0
     return {"loss": (wrong + model.sparsity * firing, len(answers)), "accuracy": (right, len(answers))}
 

@@ -99,11 +99,11 @@ def loss(model: Any, batch: Any) -> dict[str, Any]:
         ignore_index=IGNORED,
         reduction="sum",
     )
-    return {"loss": (wrong, int((targets != IGNORED).sum()))}
+    return {"loss": (wrong, (targets != IGNORED).sum())}
 
 
 def mean_loss(model: Any, batch: Any) -> float:
     """The loss of one batch, by itself."""
     with mg.no_grad():
         amount, count = loss(model, batch)["loss"]
-    return float(amount) / count
+    return float(amount) / int(count)

@@ -152,4 +152,4 @@ def translation_loss(model: Translator, batch: Any) -> dict[str, Any]:
     smoothing = model.smoothing if model.training else 0.0
     flat = logits.reshape(-1, logits.shape[-1])  # (B, T, V) -> (B·T, V)
     loss = F.cross_entropy(flat, wanted.reshape(-1), ignore_index=PAD, reduction="sum", label_smoothing=smoothing)
-    return {"loss": (loss, batch.target.tokens - len(batch.target))}
+    return {"loss": (loss, mg.tensor(batch.target.lengths).sum() - len(batch.target))}

@@ -44,7 +44,7 @@ def loss(model: Any, batch: Any) -> dict[str, Any]:
 
     x, y = (mg.tensor(part) for part in batch)
     logits = model(x)
-    right = int(((logits > 0) == (y > 0.5)).sum())
+    right = ((logits > 0) == (y > 0.5)).sum()
     return {
         "loss": (F.binary_cross_entropy_with_logits(logits, y, reduction="sum"), len(x)),
         "accuracy": (right, len(x)),

@@ -20,10 +20,10 @@ class Net(nn.Module):
 
     def __init__(self, hidden: int, activation: str, dtype: Any = None):
         self.hidden, self.output = nn.Linear(2, hidden, dtype=dtype), nn.Linear(hidden, 1, dtype=dtype)
-        self.activation = activation
+        self.activation, self.squash = activation, ACTIVATIONS[activation]
 
     def forward(self, x: Any) -> mg.Tensor:
-        return self.output(ACTIVATIONS[self.activation](self.hidden(x)))
+        return self.output(self.squash(self.hidden(x)))
 
 
 # For each activation: the hidden layer's weight and bias, then the output's.

@@ -43,8 +43,8 @@ def kill(folder: Path, mixture: Mixture, after: float) -> None:
     assert process.returncode == -signal.SIGKILL, errors
 
 
-def finish(folder: Path, mixture: Mixture) -> None:
-    process = start(folder, mixture)
+def finish(folder: Path, mixture: Mixture, *options: str) -> None:
+    process = start(folder, mixture, *options)
     _, errors = process.communicate(timeout=120)
     assert process.returncode == 0, errors
 

@@ -1,4 +1,4 @@
-"""Inputs for every fused op and every step of an optimiser, and two ways to compute them: by CUDA kernel, and as defined."""
+"""Inputs for every fused op and every step of an optimiser, and ways to compute them: by generated kernels, and as defined."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import minigrad as mg
+from minigrad.compile import trace
+from minigrad.compile.program import Program
 from minigrad.kernels import FUSED, registry
-from minigrad.kernels.steps import STEPS
 
 from .kernel_samples import SAMPLES
 
@@ -94,13 +95,33 @@ CASES += [  # a fused op without cases of its own
 ]
 
 
-def by_kernel(case: Case, arrays: list[Any], g: Any) -> list[Any]:
-    """The output and the gradients, of inputs that are not there or not floating None, by the CUDA kernel."""
-    kernel = FUSED[case.name].kernels["cuda"]
-    assert kernel.accepts(*arrays, **case.attributes)
-    out, kept = kernel.forward(*arrays, **case.attributes)
-    grads = kernel.backward(g, kept, case.needs(), *arrays, **case.attributes)
-    return [out, *[grad if need else None for grad, need in zip(grads, case.needs(), strict=True)]]
+def _tensors(case: Case, arrays: list[Any], device: str) -> list[Any]:
+    given = zip(arrays, case.needs())
+    return [None if a is None else mg.tensor(a, device=device, requires_grad=need) for a, need in given]
+
+
+def by_kernel(case: Case, arrays: list[Any], g: Any, device: str = "fake") -> list[Any]:
+    """The output and the gradients, of inputs that are not there or not floating None, by the kernels of the op on a device."""
+    tensors = _tensors(case, arrays, device)
+    out = FUSED[case.name](*tensors, **case.attributes)
+    out.backward(mg.tensor(g, device=device))
+    return [out.numpy(), *[t.grad.numpy() if need else None for t, need in zip(tensors, case.needs())]]
+
+
+def by_loops(case: Case, arrays: list[Any], g: Any, device: str = "fake") -> list[Any]:
+    """The same by a function that is compiled, of which the definition is a part."""
+    tensors = _tensors(case, arrays, device)
+    there = [i for i, a in enumerate(arrays) if a is not None]
+
+    def definition(*given: Any) -> Any:
+        known = dict(zip(there, given))
+        return FUSED[case.name].define([known.get(i) for i in range(len(arrays))], case.attributes)
+
+    given = [tensors[i] for i in there]
+    program = Program(trace(definition, *[t.detach() for t in given]), (), case.name)
+    (out,) = program(given, program.numbers_from({}))
+    out.backward(mg.tensor(g, device=device))
+    return [out.numpy(), *[t.grad.numpy() if need else None for t, need in zip(tensors, case.needs())]]
 
 
 def by_definition(case: Case, arrays: list[Any], g: np.ndarray | None = None) -> list[Any]:
@@ -151,18 +172,34 @@ STEP_CASES = [
 ]
 
 
-def take_steps(case: StepCase, char: str, by_kernel: bool, xp: Any = np) -> np.ndarray:
-    """The weights after four steps whose gradients are clipped to half, by the kernel or by the optimiser's own rule."""
+def take_steps(case: StepCase, char: str) -> np.ndarray:
+    """The weights after four steps whose gradients are clipped to half, by the optimiser's own rule on NumPy's arrays."""
     rng = np.random.default_rng(1)
-    p = xp.asarray(rng.standard_normal(1000).astype(char))
+    p = rng.standard_normal(1000).astype(char)
     optimizer = case.optimizer([mg.tensor(np.zeros(1), requires_grad=True)], **case.options)
     group = optimizer.param_groups[0]
-    state: dict[str, Any] = {name: xp.zeros_like(p) for name in optimizer.buffers(group)}
+    state: dict[str, Any] = {name: np.zeros_like(p) for name in optimizer.buffers(group)}
     for step in range(1, 5):
-        g = xp.asarray(rng.standard_normal(1000).astype(char))
+        g = rng.standard_normal(1000).astype(char)
         state["step"] = step
-        if by_kernel:
-            STEPS[str(optimizer.compiled)]["cuda"].forward(optimizer, p, g, state, group, 0.5)
-        else:
-            optimizer.update(xp, p, g * p.dtype.type(0.5), state, group)
+        optimizer.update(np, p, g * p.dtype.type(0.5), state, group)
     return p
+
+
+def take_steps_by_kernel(case: StepCase, char: str, compiled: bool, device: str = "fake") -> np.ndarray:
+    """The same by the optimiser on a device, its step a kernel, or part of a compiled function."""
+    rng = np.random.default_rng(1)
+    p = mg.tensor(rng.standard_normal(1000).astype(char), device=device, requires_grad=True)
+    optimizer = case.optimizer([p], **case.options)
+
+    def step(g: mg.Tensor) -> mg.Tensor:
+        optimizer.zero_grad()
+        loss = (p * g).sum()  # whose gradient is g
+        loss.backward()
+        optimizer.step(0.5)
+        return loss
+
+    take = mg.compile(step) if compiled else step
+    for _ in range(4):
+        take(mg.tensor(rng.standard_normal(1000).astype(char), device=device))
+    return p.numpy()

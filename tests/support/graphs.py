@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from minigrad.compile.graph import Graph, Step, Value
 from minigrad.compile.plan import Plan
 from minigrad.engine.op import OPS
+from minigrad.ir.graph import Graph, Step, Value
 
 
 class Build:

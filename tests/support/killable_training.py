@@ -58,10 +58,10 @@ SAMPLERS: dict[str, Callable[[], Any]] = {
 class Model(nn.Module):
     """Guesses every word from the one before it, and the length of the row from all of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, norm: Callable[[int], Any] = nn.BatchNorm1d) -> None:
         self.embedding = nn.Embedding(WORDS, WIDTH)
         self.dropout = nn.Dropout(0.2)
-        self.norm = nn.BatchNorm1d(WIDTH)
+        self.norm = norm(WIDTH)
         self.length = nn.Linear(WIDTH, 1)
 
     def forward(self, ids: Any) -> tuple[Any, Any]:
@@ -99,15 +99,26 @@ class Loss:
         }
 
 
+class LossOfOps(Loss):
+    """Two terms that can be compiled."""
+
+    def __call__(self, model: Any, batch: Any) -> dict[str, Any]:
+        ids, units = mg.tensor(self.ids(batch)), self.units(batch)
+        logits, length = model(ids)
+        words = F.cross_entropy(logits[:, :-1].reshape(-1, WORDS), ids[:, 1:].reshape(-1), reduction="sum")
+        return {"words": (words, units["words"]), "rows": ((length**2).sum(), units["rows"])}
+
+
 def trainer(folder: str | Path, optimizer: str, schedule: str, sampler: str, **changes: Any) -> Trainer:
     mg.manual_seed(11)
     random.seed(12)
     np.random.seed(13)  # noqa: NPY002  (to see that the old global state is resumed as well)
-    model = Model()
+    compiled = changes.get("compile") == "on"
+    model = Model(nn.LayerNorm) if compiled else Model()
     made = OPTIMIZERS[optimizer](model.parameters())
     return Trainer.resume(
         model,
-        Loss(),
+        LossOfOps() if compiled else Loss(),
         SAMPLERS[sampler](),
         made,
         out=folder,
@@ -126,7 +137,8 @@ def trainer(folder: str | Path, optimizer: str, schedule: str, sampler: str, **c
 
 def main() -> None:
     folder, optimizer, schedule, sampler, *options = sys.argv[1:]
-    training = trainer(folder, optimizer, schedule, sampler, progress="--shown" in options)
+    compiled = {"compile": "on"} if "--compiled" in options else {}
+    training = trainer(folder, optimizer, schedule, sampler, progress="--shown" in options, **compiled)
     training.on("step", lambda _, info: print("step", info["step"], flush=True))  # from here on signals are heard
     pause = {"--slow": 0.02, "--stuck": 60.0}
     training.on("step", lambda *_: time.sleep(sum(pause.get(option, 0) for option in options)))

@@ -1,19 +1,19 @@
-"""The fused operations compiled by numba, for float32 on one core; training runs one thread for each part of a batch.
+"""What numba compiles from hand-written loops: attention, stacks of products, the gradient of an embedding.
 
-Stacks of products are computed by all cores where no training divides its batch.
+All other fused operations are written by the compiler from their definitions (minigrad.compile.fused).
 """
 
 import numpy as np
 
-from ..definitions import silu
 from .compiling import keeping
 
 with keeping():
-    from . import attention, elementwise, optim, products, rows  # noqa: F401  (importing them registers their kernels)
+    from . import attention, embedding, products  # noqa: F401  (importing them registers their kernels)
 
 
 def try_out() -> None:
     """Compile and run one kernel, so that a numba that does not work here is noticed before anything depends on it."""
-    out, _ = silu.kernels["numba"].forward(np.zeros(3, np.float32))
-    if out.any():
-        raise ArithmeticError("silu(0) is not 0")
+    rows = np.ones((2, 3), np.float32)
+    out, _ = embedding.embedding_backward(rows, None, (True, False), rows, np.zeros(2, np.int64), padding_idx=None)
+    if out.sum() != 6:
+        raise ArithmeticError("numba's loops give wrong sums")

@@ -1,7 +1,8 @@
 """Attention, head by head and a few queries at a time, whose scores stay in the cache and are not kept.
 
 For the backward only the logarithm of each row's sum is kept, (B, h, L, 1); the weights are computed again from it. With
-`causal`, the half of every product that lies in the future is left out.
+`causal`, the half of every product that lies in the future is left out. By hand: the compiler fuses loops, not products with
+what lies between them.
 """
 
 from __future__ import annotations
@@ -14,13 +15,21 @@ from .. import definitions as d
 from ..numpy_attention import accepts_attention, accepts_packed, heads_of, joined
 from ..registry import Kernel
 from .compiling import kernel
-from .elementwise import dropout_key, hashed
-from .maths import log
+from .maths import hashed, log
 from .tiles import COLUMNS, ITEM, PANEL_ROW, ROWS, bytes_at, pack, pack_transposed, tile
 from .vectors import LANES, exp, larger, largest, load, splat, store, total, up_to, where
 
 F = np.float32
 SCORES = 32_768  # elements that are worked on at a time
+
+
+def dropout_key(p: float, key: int, start: int) -> tuple[Any, ...]:
+    """The number of the first element, the halves of the key, the least hash that is kept, and the factor then."""
+    threshold = min(int(p * 2**32), 2**32 - 1)
+    words = [np.uint32(word & 0xFFFFFFFF) for word in (start, key, key >> 32, threshold)]
+    return *words, np.float32(1 / (1 - p) if p < 1 else 0)
+
+
 INF = F(np.inf)
 NOTHING = (0, 0, 0, 0, 0)  # the place of a mask that was left out
 NO_DROPOUT = False, *dropout_key(0.0, 0, 0)

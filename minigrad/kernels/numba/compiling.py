@@ -84,7 +84,7 @@ class _Kept(FunctionCache):
         try:
             return super().load_overload(*wanted)
         except Exception:  # unpickling half a file can raise anything
-            _say_once(f"compiled kernels in {self.cache_path} are damaged: they are dropped, and compiled anew")
+            _say_once(f"compiled kernels in {KEPT_IN} are damaged: they are dropped, and compiled anew")
             self._attempt(self.flush)
             return None
 
@@ -99,7 +99,7 @@ class _Kept(FunctionCache):
             self.disable()
             reason = getattr(error, "strerror", None) or error
             _say_once(
-                f"warning: compiled kernels cannot be kept in {self.cache_path} ({reason}): "
+                f"warning: compiled kernels cannot be kept in {KEPT_IN} ({reason}): "
                 "delete that directory, or set NUMBA_CACHE_DIR to another"
             )
 
@@ -113,19 +113,19 @@ exact = numba.njit(nogil=True, error_model="numpy", fastmath={"contract"})
 
 def kernel(function: Callable[..., Any]) -> Any:
     """The function as numba compiles it when it is first called, or as it was compiled and kept by another process."""
-    return kept(_compiled(function), f"compiling kernels that are new here, at most about {SECONDS} s …")
+    return kept(_compiled(function))
 
 
-def kept(dispatcher: Any, notice: str) -> Any:
-    """A function of numba's whose compiled code is kept; `notice` is said when it has to be compiled."""
+def kept(dispatcher: Any) -> Any:
+    """A function of numba's whose compiled code is kept; it is said when it has to be compiled."""
     if KEPT_IN is not None:
         dispatcher._cache = _Kept(dispatcher.py_func)  # as numba's own cache=True does
-    _notices[dispatcher] = notice
+    _ours.add(dispatcher)
     return dispatcher
 
 
 _said: set[str] = set()
-_notices: dict[Any, str] = {}  # what to say when a function is compiled
+_ours: set[Any] = set()  # the functions that are ours, among all that numba may compile
 
 
 def _say_once(text: str) -> None:
@@ -139,9 +139,8 @@ class _Notice(event.Listener):
     """Says that kernels are being compiled, so that the program does not seem to hang."""
 
     def on_start(self, event: Any) -> None:
-        notice = _notices.get(event.data["dispatcher"])
-        if notice is not None:
-            _say_once(notice)
+        if event.data["dispatcher"] in _ours:
+            _say_once("compiling kernels that are new here, a second or so for each …")
 
     def on_end(self, event: Any) -> None:
         pass

@@ -1,4 +1,4 @@
-"""float32 exp, sigmoid, log and normal distribution without branches or calls, so that loops over them are vectorised."""
+"""float32 exp, sigmoid, log and normal distribution without branches or calls, so that loops over them are vectorised; and a hash."""
 
 from __future__ import annotations
 
@@ -75,10 +75,10 @@ _N5, _N6, _N7 = F(-0.22987689), F(0.043294325), F(0.0028445323)
 
 
 @exact
-def normal_cdf(x: np.float32, bell: np.float32) -> np.float32:
-    """`Φ(x) = (1 + erf(x / √2)) / 2` to 1e-7, and small values better, given `bell = exp(-x² / 2)`.
+def normal_cdf(x: np.float32) -> np.float32:
+    """`Φ(x) = (1 + erf(x / √2)) / 2` to 1e-7, and small values better.
 
-    `Φ(-|x|) / bell` is almost a polynomial in `1 / (1 + 0.4 |x|)`; this is the best one of degree 7.
+    `Φ(-|x|) / exp(-x² / 2)` is almost a polynomial in `1 / (1 + 0.4 |x|)`; this is the best one of degree 7.
     """
     k = ONE / (ONE + _SLOW * abs(x))
     p = _N7 * k + _N6
@@ -87,5 +87,24 @@ def normal_cdf(x: np.float32, bell: np.float32) -> np.float32:
     p = p * k + _N3
     p = p * k + _N2
     p = p * k + _N1
-    tail = p * k * bell
+    tail = p * k * exp(x * x * -HALF)
     return tail if x < ZERO else ONE - tail
+
+
+_MIX_1, _MIX_2, _16, _15 = np.uint32(0x21F0AAAD), np.uint32(0x735A2D97), np.uint32(16), np.uint32(15)
+
+
+@exact
+def _mixed(number, half):
+    number = np.uint32(number ^ half)
+    number = np.uint32(number ^ np.uint32(number >> _16))
+    number = np.uint32(number * _MIX_1)
+    number = np.uint32(number ^ np.uint32(number >> _15))
+    number = np.uint32(number * _MIX_2)
+    return np.uint32(number ^ np.uint32(number >> _15))
+
+
+@exact
+def hashed(number: np.uint32, low: np.uint32, high: np.uint32) -> np.uint32:
+    """What minigrad.random.hashed gives for a uint32, the key in two halves."""
+    return _mixed(_mixed(number, low), high)

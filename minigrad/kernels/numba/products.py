@@ -3,7 +3,7 @@
 A thread for each further core waits for work. It spins for a moment, so that the next stack of a busy program finds it
 awake, and then sleeps without ever having taken Python's lock. A thread with a stack to multiply writes it on the board and
 begins. Helpers that are awake take parts of it; sleeping ones are not waited for. Each product is computed in the same way
-by whomever, so the result does not depend on it.
+by whomever, so the result does not depend on it. By hand: to the compiler a product is a step of its own.
 """
 
 from __future__ import annotations

@@ -48,6 +48,7 @@ UNARY = {  # name -> reference and the domain
     "elu": (lambda a: np.where(a > 0, a, np.exp(a) - 1), -2, 2),
     "selu": (lambda a: 1.0507009873554805 * np.where(a > 0, a, 1.6732632423543772 * (np.exp(a) - 1)), -2, 2),
     "silu": (lambda a: a / (1 + np.exp(-a)), -3, 3),
+    "_gelu_tanh": (lambda a: 0.5 * a * (1 + np.tanh(math.sqrt(2 / math.pi) * (a + 0.044715 * a**3))), -3, 3),
     "softplus": (lambda a: np.log(1 + np.exp(a)), -3, 3),
     "mish": (lambda a: a * np.tanh(np.log(1 + np.exp(a))), -3, 3),
     "hardtanh": (lambda a: np.clip(a, -1, 1), -2, 2),
@@ -69,6 +70,13 @@ add(
     dtype_as_reference=False,
     label="ends",
     gradient=False,
+)
+add(
+    "_normal_cdf",
+    lambda a: 0.5 * (1 + erf(a / math.sqrt(2))),
+    spread(2, 3, low=-3, high=3),
+    dtypes=ALL_FLOATS,
+    dtype_as_reference=False,
 )
 add(
     "gelu",

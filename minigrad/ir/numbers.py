@@ -36,7 +36,7 @@ class Scalar(Tensor):
 
     def __new__(cls, number: Number, dtype: Any) -> Scalar:
         self = object.__new__(cls)
-        self.data, self.node, self.number = np.asarray(number.example, dtype), None, number
+        self.data, self.node, self.number = np.dtype(dtype).type(number.example), None, number  # for any device
         return self
 
 
@@ -52,13 +52,21 @@ def _between(symbol: Callable[[Any, Any], Any], swapped: bool) -> Callable[[Scal
         mine = self.number
         key = (symbol, swapped, other.number if isinstance(other, Scalar) else other)
         if key not in mine.derived:
-            theirs = other.number if isinstance(other, Scalar) else Number(lambda: other, float, other)
-            first, second = (theirs, mine) if swapped else (mine, theirs)
-            read = partial(_applied, symbol, first.read, second.read)
-            mine.derived[key] = Number(read, float, symbol(first.example, second.example))
+            mine.derived[key] = _derived(symbol, mine, other.number if isinstance(other, Scalar) else other, swapped)
         return Scalar(mine.derived[key], self.dtype)
 
     return method
+
+
+def _derived(symbol: Callable[[Any, Any], Any], mine: Number, other: Any, swapped: bool) -> Number:
+    """What arithmetic makes of a number and another one, or a constant; it is read at each call, so by few calls."""
+    read = mine.read
+    if isinstance(other, Number):
+        first, second = (other, mine) if swapped else (mine, other)
+        return Number(partial(_applied, symbol, first.read, second.read), float, symbol(first.example, second.example))
+    if swapped:
+        return Number(lambda: symbol(other, read()), float, symbol(other, mine.example))
+    return Number(lambda: symbol(read(), other), float, symbol(mine.example, other))
 
 
 def _applied(symbol: Callable[[Any, Any], Any], first: Callable[[], Any], second: Callable[[], Any]) -> Any:

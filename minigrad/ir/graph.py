@@ -16,7 +16,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -43,7 +45,7 @@ class Value:
     @property
     def size(self) -> int:
         """The number of elements."""
-        return int(np.prod(self.shape, dtype=np.int64))
+        return math.prod(self.shape)
 
     @property
     def ndim(self) -> int:
@@ -52,7 +54,10 @@ class Value:
 
 
 class Size(int):
-    """A size that varies: `factor * symbols[0] * symbols[1] … + offset`; as a number, what it was in the first trace."""
+    """A size that varies: `factor * symbols[0] * symbols[1] … + offset`; as a number, what it was in the first trace.
+
+    It is equal to another only if both are the same expression: 4 as a batch is not 4 as a width.
+    """
 
     symbols: tuple[str, ...]
     factor: int
@@ -69,9 +74,39 @@ class Size(int):
 
     __str__ = __repr__
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Size) and repr(self) == repr(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+    def __mul__(self, other: Any) -> Any:
+        if isinstance(other, Size) and not self.offset and not other.offset:
+            symbols = sorted(self.symbols + other.symbols)
+            return Size(int(self) * int(other), symbols, self.factor * other.factor)
+        if isinstance(other, int) and not isinstance(other, Size):
+            return Size(int(self) * other, self.symbols, self.factor * other, self.offset * other) if other else 0
+        return NotImplemented
+
+    __rmul__ = __mul__
+
     def at(self, sizes: Mapping[str, int]) -> int:
         """The size, given those that the symbols stand for."""
         return self.factor * math.prod([sizes[name] for name in self.symbols]) + self.offset
+
+
+def at_sizes(x: Any, sizes: Mapping[str, int]) -> Any:
+    """`x` with every Size in it, also inside tuples and slices, as the number that it is for these sizes."""
+    if isinstance(x, Size):
+        return x.at(sizes)
+    if isinstance(x, tuple):
+        return tuple([at_sizes(part, sizes) for part in x])
+    if isinstance(x, slice):
+        return slice(*[at_sizes(part, sizes) for part in (x.start, x.stop, x.step)])
+    return x
 
 
 class Number:
@@ -90,6 +125,17 @@ class Number:
         return self.name
 
 
+def replaced(x: Any, change: Callable[[Any], Any]) -> Any:
+    """`x` with every Value and Number in it, also inside tuples, lists and dicts, put through `change`."""
+    if isinstance(x, (Value, Number)):
+        return change(x)
+    if isinstance(x, (tuple, list)):
+        return type(x)(replaced(item, change) for item in x)
+    if isinstance(x, dict):
+        return {key: replaced(item, change) for key, item in x.items()}
+    return x
+
+
 @dataclass(eq=False)
 class Step:
     """One op: its inputs are Values, Numbers, plain numbers or None; so are the values of its attributes."""
@@ -100,22 +146,35 @@ class Step:
     outputs: tuple[Value, ...]
     scope: str = ""
     line: str = ""
+    constant: tuple[int, ...] = ()  # the numbers of the inputs to which no gradient goes here: they were detached
 
-    @property
-    def values(self) -> Iterator[Value]:
-        """The Values that it reads: inputs, and the arrays in an index."""
-        return (x for x in _flat((*self.inputs, *self.attrs.values())) if isinstance(x, Value))
+    @cached_property
+    def values(self) -> list[Value]:
+        """The Values that it reads, each once: inputs, and the arrays in an index."""
+        return [x for x in self._read() if isinstance(x, Value)]
 
-    @property
-    def numbers(self) -> Iterator[Number]:
-        """The Numbers that it reads."""
-        return (x for x in _flat((*self.inputs, *self.attrs.values())) if isinstance(x, Number))
+    @cached_property
+    def numbers(self) -> list[Number]:
+        """The Numbers that it reads, each once."""
+        return [x for x in self._read() if isinstance(x, Number)]
+
+    def _read(self) -> list[Any]:
+        found: dict[Any, None] = {}
+        replaced((self.inputs, self.attrs), lambda x: found.setdefault(x))
+        return list(found)
 
     @property
     def out(self) -> Value:
         """The only output."""
         (out,) = self.outputs
         return out
+
+    def rewritten(self, change: Callable[[Any], Any]) -> Step:
+        """The step with its Values and Numbers put through `change`; itself if none changes."""
+        inputs, attrs = replaced(self.inputs, change), replaced(self.attrs, change)
+        if all(a is b for a, b in zip(inputs, self.inputs)) and all(attrs[k] is v for k, v in self.attrs.items()):
+            return self
+        return replace(self, inputs=inputs, attrs=attrs)
 
 
 @dataclass(eq=False)
@@ -168,33 +227,30 @@ def sizes_of(graph: Graph, inputs: Sequence[Any]) -> dict[str, int]:
     return found
 
 
+def broadcast(shapes: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
+    """The shape of arrays of these shapes together; sizes that vary stay what they are."""
+    aligned = zip_longest(*[shape[::-1] for shape in shapes], fillvalue=1)
+    return tuple([next((n for n in sizes if n != 1), 1) for sizes in aligned])[::-1]
+
+
 def run_step(step: Step, known: Mapping[Any, Any]) -> tuple[Any, ...]:
     """What one step makes of the arrays, Tensors and numbers that `known` has for its Values, Numbers and the names of sizes."""
     given = [_bound(x, known) for x in step.inputs]
+    for i in step.constant:
+        given[i] = given[i].detach() if hasattr(given[i], "node") else given[i]
     attrs = {name: _bound(x, known, in_index=True) for name, x in step.attrs.items()}
     made = step.op(given, **attrs) if step.op.signature.variadic else step.op(*given, **attrs)
-    return tuple(made) if step.op.several else (made,)
+    made = tuple(made) if step.op.several else (made,)
+    return tuple([np.asarray(x) if isinstance(x, (np.generic, int, float)) else x for x in made])
 
 
 def _bound(x: Any, known: Mapping[Any, Any], in_index: bool = False) -> Any:
+    if isinstance(x, (Value, Number)):
+        found = known[x]
+        return getattr(found, "data", found) if in_index and hasattr(found, "node") else found
     if isinstance(x, tuple):
         return tuple([_bound(part, known, in_index) for part in x])
-    if isinstance(x, slice):
-        return slice(*[_bound(part, known) for part in (x.start, x.stop, x.step)])
-    if isinstance(x, Size):
-        return x.at(known)
-    if not isinstance(x, (Value, Number)):
-        return x
-    found = known[x]
-    return getattr(found, "data", found) if in_index and hasattr(found, "node") else found
-
-
-def _flat(parts: Iterable[Any]) -> Iterator[Any]:
-    for part in parts:
-        if isinstance(part, tuple):
-            yield from _flat(part)
-        else:
-            yield part
+    return at_sizes(x, known)
 
 
 def names(graph: Graph) -> dict[Value, str]:
@@ -220,8 +276,8 @@ def _line(named: dict[Value, str], step: Step) -> str:
     return f"{made} = {step.op.name}({', '.join(given)})"
 
 
-def without_unused(graph: Graph, outputs: Iterable[Value]) -> Graph:
-    """The steps that the given outputs need, and the inputs and constants that these read."""
+def without_unused(graph: Graph, outputs: Iterable[Value], keep_inputs: bool = False) -> Graph:
+    """The steps that the given outputs need, and the constants and, unless all are kept, the inputs that these read."""
     outputs = list(outputs)
     needed = set(outputs)
     steps = []
@@ -230,4 +286,5 @@ def without_unused(graph: Graph, outputs: Iterable[Value]) -> Graph:
             needed.update(step.values)
             steps.append(step)
     constants = {v: array for v, array in graph.constants.items() if v in needed}
-    return Graph([v for v in graph.inputs if v in needed], steps[::-1], outputs, constants)
+    inputs = [v for v in graph.inputs if keep_inputs or v in needed]
+    return Graph(inputs, steps[::-1], outputs, constants)

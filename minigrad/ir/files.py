@@ -64,6 +64,7 @@ def as_json(graph: Graph) -> dict[str, Any]:
                 "attrs": {name: _packed(x, named) for name, x in step.attrs.items()},
                 "outputs": [named[v] for v in step.outputs],
                 "scope": step.scope,
+                "constant": list(step.constant),
             }
             for step in graph.steps
         ],
@@ -82,7 +83,8 @@ def from_json(form: dict[str, Any], constants: dict[str, Any]) -> Graph:
         inputs = tuple([_unpacked(x, values) for x in one["inputs"]])
         attrs = {str(name): _unpacked(x, values) for name, x in one["attrs"].items()}
         outputs = tuple([values[name] for name in one["outputs"]])
-        steps.append(Step(_op(one["op"]), inputs, attrs, outputs, str(one["scope"])))
+        constant = tuple([int(i) for i in one.get("constant", ()) if 0 <= i < len(inputs)])
+        steps.append(Step(_op(one["op"]), inputs, attrs, outputs, str(one["scope"]), constant=constant))
     held = {values[name]: constants[name] for name in form["constants"]}
     return Graph([values[n] for n in form["inputs"]], steps, [values[n] for n in form["outputs"]], held)
 

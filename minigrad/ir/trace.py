@@ -7,7 +7,7 @@ it stood as a constant would give yesterday's answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -56,8 +56,10 @@ class Tracing(Tracer):
 
     symbolic = True
 
-    def __init__(self, sources: dict[int, Callable[[Any], Any]]):
+    def __init__(self, sources: Mapping[int, Callable[[Any], Any]], recorded: Iterable[int] = ()):
         self.sources = sources
+        self.recorded_outside = set(recorded)  # the arrays from outside, by identity, whose Tensors need a gradient
+        self.recorded: set[Value] = set()  # values that a Tensor with a node has held
         self.known: dict[int, _Known] = {}
         self.by_owner: dict[int, list[_Known]] = {}
         self.steps: list[Step] = []
@@ -78,9 +80,17 @@ class Tracing(Tracer):
         noted = {name: self._attribute(x, op.name) for name, x in attrs.items()}
         made = outputs if isinstance(outputs, tuple) else (outputs,)
         values = tuple([Value(t.shape, t.dtype) for t in made])
-        self.steps.append(Step(op, given, noted, values, local.mode.scope, user_line()))
+        is_recorded = any(t.node is not None for t in made)
+        constant = [
+            i
+            for i, (x, value) in enumerate(zip(inputs, given))
+            if isinstance(x, Tensor) and value in self.recorded and (x.node is None or not is_recorded)
+        ]
+        self.steps.append(Step(op, given, noted, values, local.mode.scope, user_line(), tuple(constant)))
         for t, value in zip(made, values):
-            if op is OPS["setitem"]:
+            if t.node is not None:
+                self.recorded.add(value)
+            if op is OPS["setitem"] and (id(t.data) in self.known or id(t.data) in self.sources):
                 self._write(t.data, value)
             else:
                 self.know(t.data, value)
@@ -167,12 +177,24 @@ class Tracing(Tracer):
         self.inputs[value] = source
         self.outside[id(array)] = (array, value)
         self.know(array, value)
+        if id(array) in self.recorded_outside:
+            self.recorded.add(value)
         return value
 
-    def know(self, array: Array, value: Value) -> None:
+    def result(self, t: Tensor) -> Value:
+        """The value of a Tensor that is returned: one of its own, to which no gradient goes, where it was detached."""
+        value = self.value_of(t.data, "the result")
+        if t.node is not None or value not in self.recorded:
+            return value
+        copy = Value(value.shape, value.dtype)
+        self.steps.append(Step(OPS["positive"], (value,), {}, (copy,), constant=(0,)))
+        return copy
+
+    def know(self, array: Array, value: Value) -> Value:
         """From now on this array holds that value."""
         known = self.known[id(array)] = _Known(array, value, id(owner_of(array)))
         self.by_owner.setdefault(known.owner, []).append(known)
+        return value
 
     def _write(self, array: Array, value: Value) -> None:
         """The array holds another value now; what else looks at its memory can no longer be used."""
