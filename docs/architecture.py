@@ -46,6 +46,7 @@ LAYERS = [
         "debug": "the first NaN",
         "hooks": "on gradients",
         "runtime": "threads, processes",
+        "maths": "exp, log … for numba",
     },
     {"ops": "each op and its derivative", "kernels": "fused ops"},
     {

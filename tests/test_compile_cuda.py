@@ -55,7 +55,7 @@ from minigrad.compile.cuda_source import PRELUDE
 from minigrad.compile.fused import register
 from minigrad.compile.plan import Plan
 from minigrad.kernels import FUSED, registry, selection
-from minigrad.kernels.steps import STEPS
+from minigrad.kernels.registry import STEPS
 from minigrad.random import hashed
 
 pytestmark = pytest.mark.skipif(GPP is None, reason="g++ is not installed: apt install g++")

@@ -41,7 +41,7 @@ def directory() -> Path | None:
     if compiling.KEPT_IN is None:
         return None
     here = Path(__file__).parent
-    names = ("float32.py", "float64.py", "integers.py", "addresses.py", "cache.py")
+    names = ("addresses.py", "cache.py")
     sources = b"".join((here / name).read_bytes() for name in names)
     path = compiling.KEPT_IN / f"loops-{hashlib.sha256(sources).hexdigest()[:16]}"
     path.mkdir(parents=True, exist_ok=True)

@@ -21,8 +21,7 @@ from ..engine.tensor import wrap
 from ..ir import Graph, Number, Tracing, Value, with_symbols
 from ..ir.graph import without_unused
 from ..ir.numbers import standing_for
-from ..kernels.registry import FUSED, Kernel
-from ..kernels.steps import STEPS
+from ..kernels.registry import FUSED, STEPS, Kernel
 from ..tracer import tracing
 from .cut import cut
 from .plan import MOST_SIZES, Plan

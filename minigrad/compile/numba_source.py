@@ -18,7 +18,7 @@ HEADER = '''"""Written by minigrad.compile; the file is named after its contents
 import numpy as np
 from numba import carray, types
 
-from minigrad.compile import float32 as s, float64 as d, integers as i
+from minigrad.maths import float32 as s, float64 as d, integers as i
 from minigrad.compile.addresses import at, matmul, stack
 from minigrad.compile.cache import kernel
 
@@ -44,7 +44,7 @@ def _is_ordered(member: Any) -> bool:
 
 
 class NumbaWriter(Writer):
-    """Python that numba compiles: functions of float32.py, float64.py and integers.py for each dtype."""
+    """Python that numba compiles: functions of minigrad.maths for each dtype."""
 
     modules = {"f4": "s.", "f8": "d.", "i4": "i.", "i8": "i.", "b1": "i."}
     of_powers = "f8"  # so that they are as exact as the power

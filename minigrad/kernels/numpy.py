@@ -109,27 +109,31 @@ def _gelu_slope(x: np.ndarray, approximate: str) -> np.ndarray:
     return share
 
 
-@np.errstate(all="ignore")
-def gelu_forward(a, *, approximate):
-    x = a.reshape(-1)
-    out = np.empty_like(x)
-    for b in blocks(x.size):
-        np.multiply(x[b], _gelu_share(x[b], approximate), out=out[b])
-    return out.reshape(a.shape), None
+def _elementwise(share: Any, slope: Any) -> tuple[Any, Any]:
+    """Forward, `x · share(x)`, and backward, `g · slope(x)`, block by block."""
 
+    def multiplied(by: np.ndarray, x: np.ndarray, factor: Any, attributes: dict[str, Any]) -> np.ndarray:
+        by, flat = by.reshape(-1), x.reshape(-1)
+        out = np.empty_like(flat)
+        for b in blocks(flat.size):
+            np.multiply(by[b], factor(flat[b], **attributes), out=out[b])
+        return out.reshape(x.shape)
 
-def gelu_backward(g, kept, needs, a, *, approximate):
-    x, g = a.reshape(-1), g.reshape(-1)
-    out = np.empty_like(x)
-    for b in blocks(x.size):
-        np.multiply(g[b], _gelu_slope(x[b], approximate), out=out[b])
-    return (out.reshape(a.shape),)
+    @np.errstate(all="ignore")
+    def forward(a, **attributes):
+        return multiplied(a, a, share, attributes), None
+
+    def backward(g, kept, needs, a, **attributes):
+        return (multiplied(g, a, slope, attributes),)
+
+    return forward, backward
 
 
 def accepts_gelu(a, *, approximate):
     return approximate in ("none", "tanh") and are_floating(a)
 
 
+gelu_forward, gelu_backward = _elementwise(_gelu_share, _gelu_slope)
 register(d.gelu, gelu_forward, gelu_backward, accepts_gelu)
 
 
@@ -173,24 +177,7 @@ def _silu_slope(x: np.ndarray, s: np.ndarray) -> np.ndarray:
     return slope
 
 
-@np.errstate(all="ignore")
-def silu_forward(a):
-    x = a.reshape(-1)
-    out = np.empty_like(x)
-    for b in blocks(x.size):
-        np.multiply(x[b], _sigmoid(x[b]), out=out[b])
-    return out.reshape(a.shape), None
-
-
-def silu_backward(g, kept, needs, a):
-    x, g = a.reshape(-1), g.reshape(-1)
-    out = np.empty_like(x)
-    for b in blocks(x.size):
-        np.multiply(g[b], _silu_slope(x[b], _sigmoid(x[b])), out=out[b])
-    return (out.reshape(a.shape),)
-
-
-register(d.silu, silu_forward, silu_backward)
+register(d.silu, *_elementwise(_sigmoid, lambda x: _silu_slope(x, _sigmoid(x))))
 
 
 @np.errstate(all="ignore")

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from . import definitions as d
-from .numpy import are_floating, register
+from .numpy import are_floating
 from .numpy_rows import is_mask, softmax_in_place
+from .registry import Kernel
 
 SCORES = 131_072  # elements that are worked on at a time
 Place = tuple[slice, slice, slice]
@@ -119,18 +120,6 @@ def _gather(weights: np.ndarray, rows: np.ndarray, out: np.ndarray, first: int) 
         out[..., seen:, :] = 0
 
 
-def attention_forward(query, key, value, mask, *, causal, scale, dropout_p, dropout_key, start):
-    out = np.empty((*query.shape[:3], value.shape[3]), query.dtype)
-    logs = attend(query, key, value, mask, out, causal, scale, (dropout_p, dropout_key, start))
-    return out, logs
-
-
-def attention_backward(g, logs, needs, query, key, value, mask, *, causal, scale, dropout_p, dropout_key, start):
-    grads = [np.empty(x.shape, x.dtype) for x in (query, key, value)]
-    attend_backward(g, logs, query, key, value, mask, grads, causal, scale, (dropout_p, dropout_key, start))
-    return *grads, None
-
-
 def accepts_attention(query, key, value, mask, **attributes):
     """Four axes each, nothing broadcast but the mask, and nothing empty."""
     alike = query.ndim == key.ndim == value.ndim == 4 and query.shape[:2] == key.shape[:2] == value.shape[:2]
@@ -138,7 +127,10 @@ def accepts_attention(query, key, value, mask, **attributes):
     return whole and (mask is None or is_mask(mask, (*query.shape[:3], key.shape[2])))
 
 
-register(d.attention, attention_forward, attention_backward, accepts_attention)
+def accepts_packed(packed, mask, *, heads, **attributes):
+    batch, length, _ = packed.shape
+    fits = mask is None or is_mask(mask, (batch, heads, length, length))
+    return fits and packed.size > 0 and are_floating(packed)
 
 
 def heads_of(packed: np.ndarray, heads: int) -> np.ndarray:
@@ -153,24 +145,35 @@ def joined(x: np.ndarray, heads: int) -> np.ndarray:
     return x.reshape(batch, length, heads, width // heads).transpose(0, 2, 1, 3)
 
 
-def packed_forward(packed, mask, *, heads, causal, scale, dropout_p, dropout_key, start):
-    batch, length, width = packed.shape
-    out = np.empty((batch, length, width // 3), packed.dtype)
-    dropout = (dropout_p, dropout_key, start)
-    return out, attend(*heads_of(packed, heads), mask, joined(out, heads), causal, scale, dropout)
+def register_attention(name: str, attend: Any, attend_backward: Any, accepts: Any = lambda x: True) -> None:
+    """Kernels of both attentions from functions that fill views; `accepts` says more of the first array, if there is more to say."""
+
+    def forward(query, key, value, mask, *, causal, scale, dropout_p, dropout_key, start):
+        out = np.empty((*query.shape[:3], value.shape[3]), query.dtype)
+        return out, attend(query, key, value, mask, out, causal, scale, (dropout_p, dropout_key, start))
+
+    def backward(g, logs, needs, query, key, value, mask, *, causal, scale, dropout_p, dropout_key, start):
+        grads = [np.empty(x.shape, x.dtype) for x in (query, key, value)]
+        attend_backward(g, logs, query, key, value, mask, grads, causal, scale, (dropout_p, dropout_key, start))
+        return *grads, None
+
+    def packed_forward(packed, mask, *, heads, causal, scale, dropout_p, dropout_key, start):
+        batch, length, width = packed.shape
+        out = np.empty((batch, length, width // 3), packed.dtype)
+        dropout = (dropout_p, dropout_key, start)
+        return out, attend(*heads_of(packed, heads), mask, joined(out, heads), causal, scale, dropout)
+
+    def packed_backward(g, logs, needs, packed, mask, *, heads, causal, scale, dropout_p, dropout_key, start):
+        out = np.empty(packed.shape, packed.dtype)
+        grads, dropout = heads_of(out, heads), (dropout_p, dropout_key, start)
+        attend_backward(joined(g, heads), logs, *heads_of(packed, heads), mask, grads, causal, scale, dropout)
+        return out, None
+
+    def also(otherwise: Any) -> Any:
+        return lambda x, *rest, **attrs: accepts(x) and otherwise(x, *rest, **attrs)
+
+    d.attention.kernels[name] = Kernel(forward, backward, also(accepts_attention))
+    d.packed_attention.kernels[name] = Kernel(packed_forward, packed_backward, also(accepts_packed))
 
 
-def packed_backward(g, logs, needs, packed, mask, *, heads, causal, scale, dropout_p, dropout_key, start):
-    out = np.empty(packed.shape, packed.dtype)
-    grads, dropout = heads_of(out, heads), (dropout_p, dropout_key, start)
-    attend_backward(joined(g, heads), logs, *heads_of(packed, heads), mask, grads, causal, scale, dropout)
-    return out, None
-
-
-def accepts_packed(packed, mask, *, heads, **attributes):
-    batch, length, _ = packed.shape
-    fits = mask is None or is_mask(mask, (batch, heads, length, length))
-    return fits and packed.size > 0 and are_floating(packed)
-
-
-register(d.packed_attention, packed_forward, packed_backward, accepts_packed)
+register_attention("numpy", attend, attend_backward)

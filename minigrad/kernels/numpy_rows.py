@@ -17,81 +17,64 @@ def accepts_rows(x, *parameters, **attributes):
 
 
 @np.errstate(all="ignore")
-def layer_norm_forward(x, weight, bias, *, eps):
-    rows = rows_of(x)  # (N, C)
-    out, mean, scale = np.empty_like(rows), np.empty((len(rows), 1), x.dtype), np.empty((len(rows), 1), x.dtype)
+def _norm_forward(x, weight, bias, eps, centred):
+    """Rows divided by their root mean square, after their mean is taken away if `centred`: both are kept."""
+    rows, width = rows_of(x), x.shape[-1]  # (N, C)
+    out, (mean, scale) = np.empty_like(rows), np.zeros((2, len(rows), 1), x.dtype)
     for b in blocks(*rows.shape):
-        np.add.reduce(rows[b], -1, keepdims=True, out=mean[b])  # which for few rows is twice as fast as mean()
-        mean[b] /= x.shape[-1]
-        centred = np.subtract(rows[b], mean[b], out=out[b])
-        scale[b] = _inverse_root(np.einsum("nc,nc->n", centred, centred)[:, None] / x.shape[-1], eps)
-        centred *= scale[b]
+        if centred:
+            np.add.reduce(rows[b], -1, keepdims=True, out=mean[b])  # which for few rows is twice as fast as mean()
+            mean[b] /= width
+        normal = np.subtract(rows[b], mean[b], out=out[b]) if centred else rows[b]
+        square = np.einsum("nc,nc->n", normal, normal)[:, None] / width
+        square += eps
+        np.divide(1, np.sqrt(square, out=square), out=scale[b])
+        normal = np.multiply(normal, scale[b], out=out[b])
         if weight is not None:
-            centred *= weight
+            normal *= weight
         if bias is not None:
-            centred += bias
+            normal += bias
     return out.reshape(x.shape), (mean, scale)
 
 
-def _inverse_root(variance: np.ndarray, eps: float) -> np.ndarray:
-    variance += eps
-    return 1 / np.sqrt(variance, out=variance)
-
-
-def layer_norm_backward(g, kept, needs, x, weight, bias, *, eps):
+def _norm_backward(g, kept, needs, x, weight, centred):
     mean, scale = kept
     rows, g, width = rows_of(x), rows_of(g), x.shape[-1]
     out = np.empty_like(rows) if needs[0] else None
     g_weight = np.zeros(width, x.dtype) if needs[1] else None
     for b in blocks(*rows.shape):
-        normal = rows[b] - mean[b]
-        normal *= scale[b]
+        normal = rows[b] - mean[b] if centred else rows[b] * scale[b]
+        if centred:
+            normal *= scale[b]
         if g_weight is not None:
             g_weight += np.einsum("nc,nc->c", g[b], normal)
         if out is not None:
             along = g[b] if weight is None else g[b] * weight
             normal *= np.einsum("nc,nc->n", along, normal)[:, None] / -width
             normal += along
-            normal -= along.mean(-1, keepdims=True)
-            np.multiply(normal, scale[b], out=out[b])
-    return (
-        None if out is None else out.reshape(x.shape),
-        g_weight,
-        g.sum(0) if needs[2] else None,
-    )
-
-
-register(d.layer_norm, layer_norm_forward, layer_norm_backward, accepts_rows)
-
-
-@np.errstate(all="ignore")
-def rms_norm_forward(x, weight, *, eps):
-    rows = rows_of(x)  # (N, C)
-    out, scale = np.empty_like(rows), np.empty((len(rows), 1), x.dtype)
-    for b in blocks(*rows.shape):
-        scale[b] = _inverse_root(np.einsum("nc,nc->n", rows[b], rows[b])[:, None] / x.shape[-1], eps)
-        np.multiply(rows[b], scale[b], out=out[b])
-        if weight is not None:
-            out[b] *= weight
-    return out.reshape(x.shape), scale
-
-
-def rms_norm_backward(g, scale, needs, x, weight, *, eps):
-    rows, g, width = rows_of(x), rows_of(g), x.shape[-1]
-    out = np.empty_like(rows) if needs[0] else None
-    g_weight = np.zeros(width, x.dtype) if needs[1] else None
-    for b in blocks(*rows.shape):
-        normal = rows[b] * scale[b]
-        if g_weight is not None:
-            g_weight += np.einsum("nc,nc->c", g[b], normal)
-        if out is not None:
-            along = g[b] if weight is None else g[b] * weight
-            normal *= np.einsum("nc,nc->n", along, normal)[:, None] / -width
-            normal += along
+            if centred:
+                normal -= along.mean(-1, keepdims=True)
             np.multiply(normal, scale[b], out=out[b])
     return None if out is None else out.reshape(x.shape), g_weight
 
 
+def layer_norm_forward(x, weight, bias, *, eps):
+    return _norm_forward(x, weight, bias, eps, centred=True)
+
+
+def layer_norm_backward(g, kept, needs, x, weight, bias, *, eps):
+    return *_norm_backward(g, kept, needs, x, weight, centred=True), rows_of(g).sum(0) if needs[2] else None
+
+
+def rms_norm_forward(x, weight, *, eps):
+    return _norm_forward(x, weight, None, eps, centred=False)
+
+
+def rms_norm_backward(g, kept, needs, x, weight, *, eps):
+    return _norm_backward(g, kept, needs, x, weight, centred=False)
+
+
+register(d.layer_norm, layer_norm_forward, layer_norm_backward, accepts_rows)
 register(d.rms_norm, rms_norm_forward, rms_norm_backward, accepts_rows)
 
 

@@ -98,6 +98,10 @@ class Kernels(dict[str, Kernel]):
         )
 
 
+# Compiled steps of optimisers, chosen like the kernels of an op: forward(optimizer, p, g, state, group, scale) changes flat arrays.
+STEPS = Kernels()
+
+
 def _by_definition(
     op: Any, needs: Sequence[bool], g: Tensor, inputs: Sequence[Any], attrs: dict[str, Any]
 ) -> list[Any]:

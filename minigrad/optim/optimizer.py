@@ -16,7 +16,7 @@ from ..engine.modes import local, no_grad, notify
 from ..engine.tensor import Tensor, wrap
 from ..engine.writes import writes
 from ..errors import ArgumentError, CallError, GradientError, describe, nearest
-from ..kernels.steps import STEPS
+from ..kernels.registry import STEPS
 from ..nn.module import Module, StateError
 from ..runtime.threads import run_parallel, thread_count
 from ..tracer import number

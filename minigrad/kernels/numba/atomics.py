@@ -7,11 +7,11 @@ with `look`, `swap` or `replace`.
 from __future__ import annotations
 
 import platform
-from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
+
+from .llvm import instructions
 
 WORD = 8  # bytes
 _INT = ir.IntType(64)
@@ -29,67 +29,39 @@ def _word(builder: ir.IRBuilder, address: ir.Value) -> ir.Value:
     return builder.inttoptr(address, _INT.as_pointer())
 
 
-@intrinsic
-def look(context, address):
+@instructions(types.int64(types.int64))
+def look(builder, address):
     """The word at an address."""
-
-    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
-        return builder.load_atomic(_word(builder, args[0]), "acquire", WORD)
-
-    return types.int64(types.int64), generate
+    return builder.load_atomic(_word(builder, address), "acquire", WORD)
 
 
-@intrinsic
-def publish(context, address, value):
+@instructions(types.void(types.int64, types.int64))
+def publish(builder, address, value):
     """Write the word at an address."""
-
-    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
-        builder.store_atomic(args[1], _word(builder, args[0]), "release", WORD)
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64), generate
+    return builder.store_atomic(value, _word(builder, address), "release", WORD)
 
 
-@intrinsic
-def swap(context, address, value):
+@instructions(types.int64(types.int64, types.int64))
+def swap(builder, address, value):
     """Write the word at an address; returns what it was."""
-
-    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
-        return builder.atomic_rmw("xchg", _word(builder, args[0]), args[1], "seq_cst")
-
-    return types.int64(types.int64, types.int64), generate
+    return builder.atomic_rmw("xchg", _word(builder, address), value, "seq_cst")
 
 
-@intrinsic
-def add(context, address, value):
+@instructions(types.int64(types.int64, types.int64))
+def add(builder, address, value):
     """Add to the word at an address; returns what it was."""
-
-    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
-        return builder.atomic_rmw("add", _word(builder, args[0]), args[1], "seq_cst")
-
-    return types.int64(types.int64, types.int64), generate
+    return builder.atomic_rmw("add", _word(builder, address), value, "seq_cst")
 
 
-@intrinsic
-def replace(context, address, old, new):
+@instructions(types.boolean(types.int64, types.int64, types.int64))
+def replace(builder, address, old, new):
     """Write the word at an address if it still is `old`; returns whether it was."""
-
-    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
-        address, old, new = args
-        pair = builder.cmpxchg(_word(builder, address), old, new, "seq_cst", "acquire")
-        return builder.extract_value(pair, 1)
-
-    return types.boolean(types.int64, types.int64, types.int64), generate
+    return builder.extract_value(builder.cmpxchg(_word(builder, address), old, new, "seq_cst", "acquire"), 1)
 
 
-@intrinsic
-def pause(context):
+@instructions(types.void())
+def pause(builder):
     """Hint to the processor that this thread is waiting."""
-
-    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
-        if _HAS_PAUSE:
-            kind = ir.FunctionType(ir.VoidType(), [])
-            builder.call(builder.module.declare_intrinsic("llvm.x86.sse2.pause", (), kind), [])
-        return context.get_dummy_value()
-
-    return types.void(), generate
+    if _HAS_PAUSE:
+        kind = ir.FunctionType(ir.VoidType(), [])
+        builder.call(builder.module.declare_intrinsic("llvm.x86.sse2.pause", (), kind), [])

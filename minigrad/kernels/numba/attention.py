@@ -11,11 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import definitions as d
-from ..numpy_attention import accepts_attention, accepts_packed, heads_of, joined
-from ..registry import Kernel
+from ...maths.float32 import hashed, log
+from ..numpy_attention import register_attention
 from .compiling import kernel
-from .maths import hashed, log
 from .tiles import COLUMNS, ITEM, PANEL_ROW, ROWS, bytes_at, pack, pack_transposed, tile
 from .vectors import LANES, exp, larger, largest, load, splat, store, total, up_to, where
 
@@ -315,42 +313,10 @@ def attend_backward(g, logs, query, key, value, mask, grads, causal, scale, drop
     g, query, key, value = _ready(g), _ready(query), _ready(key), _ready(value)
     rooms = [_room(grad) for grad in grads]
     places = _place(g), _place(query), _place(key), _place(value), place, tuple([_place(room) for room in rooms])
-    _attend_backward(
-        *places, logs, _sizes(query, key, value), causal, F(scale), (dropout[0] > 0, *dropout_key(*dropout))
-    )
+    _attend_backward(*places, logs, _sizes(query, key, value), causal, F(scale), _dropout(*dropout))
     for grad, room in zip(grads, rooms):
         _finish(grad, room)
 
 
-def attention_forward(query, key, value, mask, *, causal, scale, dropout_p, dropout_key, start):
-    out = np.empty((*query.shape[:3], value.shape[3]), query.dtype)
-    return out, attend(query, key, value, mask, out, causal, scale, (dropout_p, dropout_key, start))
-
-
-def attention_backward(g, logs, needs, query, key, value, mask, *, causal, scale, dropout_p, dropout_key, start):
-    grads = [np.empty(x.shape, x.dtype) for x in (query, key, value)]
-    attend_backward(g, logs, query, key, value, mask, grads, causal, scale, (dropout_p, dropout_key, start))
-    return *grads, None
-
-
-def packed_forward(packed, mask, *, heads, causal, scale, dropout_p, dropout_key, start):
-    batch, length, width = packed.shape
-    out = np.empty((batch, length, width // 3), packed.dtype)
-    dropout = (dropout_p, dropout_key, start)
-    return out, attend(*heads_of(packed, heads), mask, joined(out, heads), causal, scale, dropout)
-
-
-def packed_backward(g, logs, needs, packed, mask, *, heads, causal, scale, dropout_p, dropout_key, start):
-    out = np.empty(packed.shape, packed.dtype)
-    grads, dropout = heads_of(out, heads), (dropout_p, dropout_key, start)
-    attend_backward(joined(g, heads), logs, *heads_of(packed, heads), mask, grads, causal, scale, dropout)
-    return out, None
-
-
-def _accepts(otherwise: Any) -> Any:
-    """float32 and enough queries to fill a tile; for fewer, as when text is generated, packing the keys does not pay."""
-    return lambda x, *rest, **attrs: x.shape[-2] >= ROWS and x.dtype == F and otherwise(x, *rest, **attrs)
-
-
-d.attention.kernels["numba"] = Kernel(attention_forward, attention_backward, _accepts(accepts_attention))
-d.packed_attention.kernels["numba"] = Kernel(packed_forward, packed_backward, _accepts(accepts_packed))
+# Enough queries to fill a tile: for fewer, as when text is generated, packing the keys does not pay.
+register_attention("numba", attend, attend_backward, lambda x: x.shape[-2] >= ROWS and x.dtype == F)

@@ -29,7 +29,8 @@ SECONDS = 15  # that compiling all of them takes, on an ordinary machine
 
 def directory() -> Path:
     """Where compiled code is kept, for these sources, this numba and this NumPy (numba adds the processor itself)."""
-    sources = b"".join(path.name.encode() + path.read_bytes() for path in sorted(HERE.glob("*.py")))
+    files = sorted([*HERE.glob("*.py"), *(HERE.parents[1] / "maths").glob("*.py")])
+    sources = b"".join(path.name.encode() + path.read_bytes() for path in files)
     made_from = hashlib.sha256(sources + f"{numba.__version__} {np.__version__}".encode()).hexdigest()
     chosen = os.environ.get("NUMBA_CACHE_DIR")
     base = Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "minigrad"
@@ -107,8 +108,6 @@ class _Kept(FunctionCache):
 # Sums may be taken in any order, which lets them be vectorised; NaN and infinities keep their meaning. With "arcp" they
 # would not: 1 / sqrt(x) then becomes an estimate and a step of Newton's, which is NaN for x = inf.
 _compiled = numba.njit(nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
-# Within these the order of additions is what makes them right.
-exact = numba.njit(nogil=True, error_model="numpy", fastmath={"contract"})
 
 
 def kernel(function: Callable[..., Any]) -> Any:

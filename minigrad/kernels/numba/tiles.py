@@ -7,13 +7,11 @@ layouts. numba has no vectors of its own: these functions write LLVM's.
 
 from __future__ import annotations
 
-from typing import Any
-
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 
 from .compiling import kernel
+from .llvm import instructions
 from .vectors import BYTES, LANES, load, repeated, store
 
 ROWS, COLUMNS = 4, LANES  # of a tile: 8 of the 16 registers of AVX2 hold it, as many as keep both multipliers busy
@@ -41,73 +39,57 @@ def _rows(builder: ir.IRBuilder, first: ir.Value, distance: ir.Value, rows: ir.V
     return [builder.add(first, builder.mul(number, distance)) for number in numbers]
 
 
-@intrinsic
-def tile(context, left, left_row, left_step, right, result, result_row, rows, depth, add):
+@instructions(types.void(*[types.int64] * 8, types.boolean))
+def tile(builder, left, left_row, left_step, right, result, result_row, rows, depth, add):
     """`result[:rows, :16] = left[:rows, :depth] @ right[:depth, :16]`, or `+=` where `add`; `rows` from 1 to 4."""
-
-    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
-        left, left_row, left_step, right, result, result_row, rows, depth, add = args
-        lefts = _rows(builder, left, left_row, rows, ROWS)
-        results = _rows(builder, result, result_row, rows, ROWS)
-        zero = ir.Constant(_vector(COLUMNS), [0.0] * COLUMNS)
-        starts = [builder.select(add, _load(builder, place, zero.type), zero) for place in results]
-        before = builder.block
-        head, body, done = [builder.append_basic_block(name) for name in ("head", "body", "done")]
-        builder.branch(head)
-        builder.position_at_end(head)
-        carried = [builder.phi(start.type) for start in (depth, _INT(0), right, *starts)]
-        todo, offset, row, *sums = carried
-        builder.cbranch(builder.icmp_signed(">", todo, _INT(0)), body, done)
-        builder.position_at_end(body)
-        vector = _load(builder, row, zero.type)
-        steps = [builder.sub(todo, _INT(1)), builder.add(offset, left_step), builder.add(row, _INT(PANEL_ROW))]
-        for place, total in zip(lefts, sums):
-            factor = repeated(builder, _load(builder, builder.add(place, offset), _FLOAT), COLUMNS)
-            product = builder.fmul(factor, vector, flags=("contract",))
-            steps.append(builder.fadd(product, total, flags=("contract",)))
-        for phi, start, step in zip(carried, (depth, _INT(0), right, *starts), steps):
-            phi.add_incoming(start, before)
-            phi.add_incoming(step, body)
-        builder.branch(head)
-        builder.position_at_end(done)
-        for place, total in zip(results, sums):
-            _store(builder, total, place)
-        return context.get_dummy_value()
-
-    return types.void(*[types.int64] * 8, types.boolean), generate
+    lefts = _rows(builder, left, left_row, rows, ROWS)
+    results = _rows(builder, result, result_row, rows, ROWS)
+    zero = ir.Constant(_vector(COLUMNS), [0.0] * COLUMNS)
+    starts = [builder.select(add, _load(builder, place, zero.type), zero) for place in results]
+    before = builder.block
+    head, body, done = [builder.append_basic_block(name) for name in ("head", "body", "done")]
+    builder.branch(head)
+    builder.position_at_end(head)
+    carried = [builder.phi(start.type) for start in (depth, _INT(0), right, *starts)]
+    todo, offset, row, *sums = carried
+    builder.cbranch(builder.icmp_signed(">", todo, _INT(0)), body, done)
+    builder.position_at_end(body)
+    vector = _load(builder, row, zero.type)
+    steps = [builder.sub(todo, _INT(1)), builder.add(offset, left_step), builder.add(row, _INT(PANEL_ROW))]
+    for place, total in zip(lefts, sums):
+        factor = repeated(builder, _load(builder, builder.add(place, offset), _FLOAT), COLUMNS)
+        product = builder.fmul(factor, vector, flags=("contract",))
+        steps.append(builder.fadd(product, total, flags=("contract",)))
+    for phi, start, step in zip(carried, (depth, _INT(0), right, *starts), steps):
+        phi.add_incoming(start, before)
+        phi.add_incoming(step, body)
+    builder.branch(head)
+    builder.position_at_end(done)
+    for place, total in zip(results, sums):
+        _store(builder, total, place)
 
 
-@intrinsic
-def turn(context, source, source_row, rows, target, scale):
+@instructions(types.void(*[types.int64] * 4, types.float32))
+def turn(builder, source, source_row, rows, target, scale):
     """Transpose 8 rows of 8 floats, times `scale`, into 8 rows of a panel; `rows` says how many there are."""
-
-    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
-        source, source_row, rows, target, scale = args
-        lines = [_load(builder, place, _vector(8)) for place in _rows(builder, source, source_row, rows, 8)]
-        for bit in (1, 2, 4):  # exchange this bit of the row's number with that of the column's
-            upper = ir.Constant(ir.VectorType(_INDEX, 8), [8 + x - bit if x & bit else x for x in range(8)])
-            lower = ir.Constant(ir.VectorType(_INDEX, 8), [8 + x if x & bit else x + bit for x in range(8)])
-            for i in range(8):
-                if not i & bit:
-                    pair = lines[i], lines[i | bit]
-                    lines[i] = builder.shuffle_vector(*pair, upper)
-                    lines[i | bit] = builder.shuffle_vector(*pair, lower)
-        factor = repeated(builder, scale, 8)
-        for i, line in enumerate(lines):
-            _store(builder, builder.fmul(line, factor), builder.add(target, _INT(i * PANEL_ROW)))
-        return context.get_dummy_value()
-
-    return types.void(*[types.int64] * 4, types.float32), generate
+    lines = [_load(builder, place, _vector(8)) for place in _rows(builder, source, source_row, rows, 8)]
+    for bit in (1, 2, 4):  # exchange this bit of the row's number with that of the column's
+        upper = ir.Constant(ir.VectorType(_INDEX, 8), [8 + x - bit if x & bit else x for x in range(8)])
+        lower = ir.Constant(ir.VectorType(_INDEX, 8), [8 + x if x & bit else x + bit for x in range(8)])
+        for i in range(8):
+            if not i & bit:
+                pair = lines[i], lines[i | bit]
+                lines[i] = builder.shuffle_vector(*pair, upper)
+                lines[i | bit] = builder.shuffle_vector(*pair, lower)
+    factor = repeated(builder, scale, 8)
+    for i, line in enumerate(lines):
+        _store(builder, builder.fmul(line, factor), builder.add(target, _INT(i * PANEL_ROW)))
 
 
-@intrinsic
-def bytes_at(context, address):
+@instructions(types.CPointer(types.uint8)(types.int64))
+def bytes_at(builder, address):
     """A pointer to the bytes at an address."""
-
-    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
-        return builder.inttoptr(args[0], ir.IntType(8).as_pointer())
-
-    return types.CPointer(types.uint8)(types.int64), generate
+    return builder.inttoptr(address, ir.IntType(8).as_pointer())
 
 
 @kernel

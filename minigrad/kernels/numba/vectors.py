@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic, models, overload, register_model
+from numba.extending import models, overload, register_model
 
-from . import maths
-from .compiling import exact
+from ...maths import float32 as maths
+from .llvm import instructions
 
 LANES = 16
 BYTES = 4 * LANES
@@ -49,53 +49,35 @@ def _pointer(builder: ir.IRBuilder, address: ir.Value) -> ir.Value:
     return builder.inttoptr(address, _FLOATS.as_pointer())
 
 
-@intrinsic
-def splat(context, number):
+@instructions(VECTOR(types.float32))
+def splat(builder, number):
     """16 times the same number."""
-    return VECTOR(types.float32), lambda context, builder, signature, args: repeated(builder, args[0])
+    return repeated(builder, number)
 
 
-@intrinsic
-def load(context, address):
+@instructions(VECTOR(types.int64))
+def load(builder, address):
     """The 16 numbers from an address on."""
-
-    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
-        return builder.load(_pointer(builder, args[0]), align=4)
-
-    return VECTOR(types.int64), generate
+    return builder.load(_pointer(builder, address), align=4)
 
 
-@intrinsic
-def store(context, vector, address):
+@instructions(types.void(VECTOR, types.int64))
+def store(builder, vector, address):
     """Write the 16 numbers from an address on."""
-
-    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
-        builder.store(args[0], _pointer(builder, args[1]), align=4)
-        return context.get_dummy_value()
-
-    return types.void(VECTOR, types.int64), generate
+    builder.store(vector, _pointer(builder, address), align=4)
 
 
-@intrinsic
-def up_to(context, count, a, b):
+@instructions(VECTOR(types.int32, VECTOR, VECTOR))
+def up_to(builder, count, a, b):
     """`a` in the first `count` lanes, `b` in the others."""
-
-    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
-        count, a, b = args
-        numbers = ir.Constant(_INTS, list(range(LANES)))
-        return builder.select(builder.icmp_signed("<", numbers, repeated(builder, count)), a, b)
-
-    return VECTOR(types.int32, VECTOR, VECTOR), generate
+    numbers = ir.Constant(_INTS, list(range(LANES)))
+    return builder.select(builder.icmp_signed("<", numbers, repeated(builder, count)), a, b)
 
 
-@intrinsic
-def where(context, condition, a, b):
+@instructions(VECTOR(VECTOR, VECTOR, VECTOR))
+def where(builder, condition, a, b):
     """`a` where the condition is not 0, else `b`."""
-
-    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
-        return builder.select(builder.fcmp_unordered("!=", args[0], ir.Constant(_FLOATS, [0.0] * LANES)), *args[1:])
-
-    return VECTOR(VECTOR, VECTOR, VECTOR), generate
+    return builder.select(builder.fcmp_unordered("!=", condition, ir.Constant(_FLOATS, [0.0] * LANES)), a, b)
 
 
 def _folded(builder: ir.IRBuilder, vector: ir.Value, combine: Any) -> ir.Value:
@@ -107,49 +89,36 @@ def _folded(builder: ir.IRBuilder, vector: ir.Value, combine: Any) -> ir.Value:
 
 
 def _larger(builder: ir.IRBuilder, a: ir.Value, b: ir.Value) -> ir.Value:
+    """The larger of each two; `b` if one is NaN."""
     return builder.select(builder.fcmp_ordered(">", a, b), a, b)
 
 
-@intrinsic
-def larger(context, a, b):
-    """The larger of each two; `b` if one is NaN."""
-    return VECTOR(VECTOR, VECTOR), lambda context, builder, signature, args: _larger(builder, *args)
+larger = instructions(VECTOR(VECTOR, VECTOR))(_larger)
 
 
-@intrinsic
-def largest(context, vector):
+@instructions(types.float32(VECTOR))
+def largest(builder, vector):
     """The largest of the 16 numbers."""
-    return types.float32(VECTOR), lambda context, builder, signature, args: _folded(builder, args[0], _larger)
+    return _folded(builder, vector, _larger)
 
 
-@intrinsic
-def total(context, vector):
+@instructions(types.float32(VECTOR))
+def total(builder, vector):
     """The sum of the 16 numbers."""
-
-    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
-        return _folded(builder, args[0], ir.IRBuilder.fadd)
-
-    return types.float32(VECTOR), generate
+    return _folded(builder, vector, ir.IRBuilder.fadd)
 
 
-@intrinsic
-def _power(context, n):
+@instructions(VECTOR(VECTOR))
+def _power(builder, n):
     """The 9 lowest bits of each, taken for those of an exponent."""
-
-    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
-        bits = builder.shl(builder.bitcast(args[0], _INTS), ir.Constant(_INTS, [23] * LANES))
-        return builder.bitcast(bits, _FLOATS)
-
-    return VECTOR(VECTOR), generate
+    bits = builder.shl(builder.bitcast(n, _INTS), ir.Constant(_INTS, [23] * LANES))
+    return builder.bitcast(bits, _FLOATS)
 
 
 def _define(symbol: Any, instruction: str) -> None:
-    @intrinsic
-    def apply(context, a, b):
-        def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
-            return getattr(builder, instruction)(*args, flags=("contract",))
-
-        return VECTOR(VECTOR, VECTOR), generate
+    @instructions(VECTOR(VECTOR, VECTOR))
+    def apply(builder, a, b):
+        return getattr(builder, instruction)(a, b, flags=("contract",))
 
     @overload(symbol)
     def choose(a, b):
@@ -160,7 +129,7 @@ for _symbol, _instruction in ((operator.add, "fadd"), (operator.sub, "fsub"), (o
     _define(_symbol, _instruction)
 
 
-@exact
+@maths.exact
 def exp(x):
     """As `maths.exp`, for numbers that are not above 88."""
     y = larger(splat(maths._LOWEST), x)  # NaN stays

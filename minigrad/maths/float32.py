@@ -1,4 +1,4 @@
-"""What compiled loops call for float32: without branches or calls, so that they are vectorised; right to 1 or 2 units in the last place."""
+"""float32: without branches or calls, so that loops over them are vectorised; right to 1 or 2 units in the last place."""
 
 from __future__ import annotations
 
@@ -8,19 +8,13 @@ from typing import Any
 import numba
 import numpy as np
 
-from ..kernels.numba import maths
-from ..kernels.numba.maths import hashed
-
-# Inlined always: a call would keep a loop from being vectorised.
+# Inlined always: a call would keep a loop from being vectorised. The order of additions is what makes them right.
 exact = numba.njit(nogil=True, error_model="numpy", fastmath={"contract"}, forceinline=True)
 F, I32 = np.float32, np.int32
 ZERO, HALF, ONE, TWO, INF, NAN = F(0), F(0.5), F(1), F(2), F(math.inf), F(math.nan)
 _POSITIVE = I32(0x7FFFFFFF)
 LEAST, MOST = I32(-0x80000000), I32(0x7FFFFFFF)  # where a maximum and a minimum of `ordered` numbers begin
 
-exp = maths.exp
-sigmoid = maths.sigmoid
-normal_cdf = maths.normal_cdf
 _free = numba.njit(nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
 
 
@@ -88,15 +82,72 @@ def blend(condition: Any, a: Any, b: Any) -> Any:
     return I32(I32(F(a).view(I32) & mask) | I32(F(b).view(I32) & ~mask)).view(F)
 
 
+_LOG2E = F(math.log2(math.e))
+_LN2_HIGH = F(45426 / 65536)  # 16 bits, so that its multiples are exact
+_LN2_LOW = F(math.log(2) - 45426 / 65536)
+_ROUND = F(1.5 * 2**23 + 126)  # added to a number, it rounds it, and leaves 126 + the integer in the lowest bits
+_LOWEST, _HIGHEST = F(-87.5), F(89)
+_E2, _E3, _E4, _E5, _E6 = F(0.49999994), F(0.16666521), F(0.04166839), F(0.0083687175), F(0.0013814596)
+
+
+@exact
+def exp(x: Any) -> Any:
+    """`exp(x)` to 1 unit in the last place; 0 where that is below 1.7e-38."""
+    y = _LOWEST if x < _LOWEST else x
+    y = _HIGHEST if y > _HIGHEST else y  # NaN fails both comparisons, and stays
+    n = y * _LOG2E + _ROUND
+    power = np.int32(np.float32(n).view(np.int32) << 23).view(np.float32)  # 2 ** (round(y / ln 2) - 1)
+    n = n - _ROUND
+    r = y - n * _LN2_HIGH - n * _LN2_LOW
+    p = _E6 * r + _E5
+    p = p * r + _E4
+    p = p * r + _E3
+    p = p * r + _E2
+    p = p * (r * r) + r
+    return (p + p + TWO) * power
+
+
+@exact
+def sigmoid(x: Any) -> Any:
+    """`1 / (1 + exp(-x))`"""
+    return ONE / (ONE + exp(-x))
+
+
+_ROOT_HALF = np.int32(0x3F3504F3)  # the bits of √½
+_EXPONENT = np.int32(-0x800000)  # all bits but those of the mantissa
+_L3, _L4, _L5, _L6 = F(0.3333333), F(-0.2500082), F(0.20001227), F(-0.16623357)
+_L7, _L8, _L9, _L10 = F(0.14201759), F(-0.13160183), F(0.12761575), F(-0.07634493)
+
+
+@exact
+def _normal_log(x: Any) -> Any:
+    """`log(x)` for x that are not subnormal."""
+    bits = np.float32(x).view(np.int32)
+    shift = np.int32(np.int32(bits - _ROOT_HALF) & _EXPONENT)
+    r = np.int32(bits - shift).view(np.float32) - ONE  # x = (1 + r) 2ⁿ, with 1 + r between √½ and √2
+    n = F(np.int32(shift >> 23))
+    p = _L10 * r + _L9
+    p = p * r + _L8
+    p = p * r + _L7
+    p = p * r + _L6
+    p = p * r + _L5
+    p = p * r + _L4
+    p = p * r + _L3
+    square = r * r
+    p = p * r * square + n * _LN2_LOW - HALF * square
+    p = p + r + n * _LN2_HIGH
+    p = p if x < INF else x  # also NaN
+    return p if x > ZERO else (-INF if x == ZERO else F(math.nan))
+
+
 _SMALLEST, _SCALE, _SHIFT = F(2.0**-126), F(2.0**23), F(23 * math.log(2))
-_NO_SHIFT = ZERO
 
 
 @exact
 def log(a: Any) -> Any:
     """The natural logarithm."""
     small = a < _SMALLEST
-    return maths.log(a * _SCALE if small else a) - (_SHIFT if small else _NO_SHIFT)
+    return _normal_log(a * _SCALE if small else a) - (_SHIFT if small else ZERO)
 
 
 @exact
@@ -108,16 +159,14 @@ def log1p(a: Any) -> Any:
     return fixed if (a < INF) & (a > -ONE) & (a != ZERO) else (-INF if a == -ONE else a if a > -ONE else NAN)
 
 
-_LOG2E, _LN2_HIGH, _LN2_LOW = maths._LOG2E, maths._LN2_HIGH, maths._LN2_LOW
-_ROUND = maths._ROUND
-_LOWEST, _HIGHEST = F(-20), F(89)
+_LEAST_CHANGE = F(-20)
 _X2, _X3, _X4, _X5, _X6 = F(0.49999997), F(0.16666539), F(0.041667223), F(0.00836718), F(0.0013882394)
 
 
 @exact
 def expm1(a: Any) -> Any:
     """`exp(a) - 1` without cancellation: `2ⁿ (exp(r) - 1) + (2ⁿ - 1)`."""
-    y = _LOWEST if a < _LOWEST else a
+    y = _LEAST_CHANGE if a < _LEAST_CHANGE else a
     y = _HIGHEST if y > _HIGHEST else y
     n = y * _LOG2E + _ROUND
     power = I32(F(n).view(I32) << I32(23)).view(F)  # 2ⁿ / 2
@@ -178,6 +227,47 @@ def erf(a: Any) -> Any:
     q = q * y + _S0
     far = ONE - q * exp(-a * a)
     return blend(x < ONE, p * a, -far if a < ZERO else far)
+
+
+_SLOW = F(0.4)
+_N1, _N2, _N3, _N4 = F(0.15718105), F(0.18471749), F(0.026902039), F(0.3149375)
+_N5, _N6, _N7 = F(-0.22987689), F(0.043294325), F(0.0028445323)
+
+
+@exact
+def normal_cdf(x: Any) -> Any:
+    """`Φ(x) = (1 + erf(x / √2)) / 2` to 1e-7, and small values better.
+
+    `Φ(-|x|) / exp(-x² / 2)` is almost a polynomial in `1 / (1 + 0.4 |x|)`; this is the best one of degree 7.
+    """
+    k = ONE / (ONE + _SLOW * abs(x))
+    p = _N7 * k + _N6
+    p = p * k + _N5
+    p = p * k + _N4
+    p = p * k + _N3
+    p = p * k + _N2
+    p = p * k + _N1
+    tail = p * k * exp(x * x * -HALF)
+    return tail if x < ZERO else ONE - tail
+
+
+_MIX_1, _MIX_2, _16, _15 = np.uint32(0x21F0AAAD), np.uint32(0x735A2D97), np.uint32(16), np.uint32(15)
+
+
+@exact
+def _mixed(number: Any, half: Any) -> Any:
+    number = np.uint32(number ^ half)
+    number = np.uint32(number ^ np.uint32(number >> _16))
+    number = np.uint32(number * _MIX_1)
+    number = np.uint32(number ^ np.uint32(number >> _15))
+    number = np.uint32(number * _MIX_2)
+    return np.uint32(number ^ np.uint32(number >> _15))
+
+
+@exact
+def hashed(number: Any, low: Any, high: Any) -> Any:
+    """What minigrad.random.hashed gives for a uint32, the key in two halves."""
+    return _mixed(_mixed(number, low), high)
 
 
 @exact
