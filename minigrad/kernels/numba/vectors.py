@@ -15,6 +15,7 @@ from numba import types
 from numba.extending import models, overload, register_model
 
 from ...maths import float32 as maths
+from ...maths.float32 import exact
 from .llvm import instructions
 
 LANES = 16
@@ -129,7 +130,7 @@ for _symbol, _instruction in ((operator.add, "fadd"), (operator.sub, "fsub"), (o
     _define(_symbol, _instruction)
 
 
-@maths.exact
+@exact
 def exp(x):
     """As `maths.exp`, for numbers that are not above 88."""
     y = larger(splat(maths._LOWEST), x)  # NaN stays
