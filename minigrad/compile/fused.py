@@ -15,7 +15,8 @@ import numpy as np
 
 from .. import functions
 from ..engine.backend import Array
-from ..engine.modes import local, no_grad
+from ..engine.graph import leaf
+from ..engine.modes import enable_grad, local, no_grad
 from ..engine.op import Function
 from ..engine.tensor import wrap
 from ..ir import Graph, Number, Tracing, Value, with_symbols
@@ -136,9 +137,11 @@ class _Derived:
         arrays = [None if k is None else np.zeros((n, *k[1]) if k[2] else k[1], k[0]) for k in kinds]
         tracer, given = Tracing({}), [a for a in arrays if a is not None]
         inputs = [tracer.know(a, Value(a.shape, a.dtype)) for a in given]
+        tracer.recorded.update([v for v in inputs if v.dtype.kind == "f"])
         varying = {name: standing_for(number) for name, number in self.numbers.items()}
-        with no_grad(), tracing(tracer):
-            out = op(*[a if a is None else wrap(a) for a in arrays], **{**attrs, **varying})
+        tensors = [None if a is None else wrap(a, leaf(a) if a.dtype.kind == "f" else None) for a in arrays]
+        with enable_grad(), tracing(tracer):
+            out = op(*tensors, **{**attrs, **varying})
         graph = Graph(inputs, tracer.steps, [tracer.value_of(out.data, "the result")], tracer.constants)
         return joined(*differentiated(graph, [a.dtype.kind == "f" for a in given], given))[0]
 

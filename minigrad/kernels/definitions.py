@@ -10,12 +10,13 @@ import math
 from typing import Any
 
 from ..engine.op import op
+from ..ops import reduction
 from ..ops.activations import gelu, silu
 from ..ops.along import take_along_axis
 from ..ops.arithmetic import logical_and, where
-from ..ops.elementwise import rsqrt
+from ..ops.elementwise import exp, log, rsqrt
 from ..ops.joining import split
-from ..ops.neural import _causal_mask, log_softmax, softmax
+from ..ops.neural import _causal_mask, softmax
 from ..ops.neural import _masked_softmax as masked_softmax
 from ..ops.products import matmul
 from ..ops.reduction import mean
@@ -84,12 +85,20 @@ def cross_entropy(logits, labels, *, ignore_index, smoothing):
     Labels equal to `ignore_index` give 0; the others lie between 0 and V - 1.
     """
     valid = labels != ignore_index
-    scores = log_softmax(where(expand_dims(valid, axis=-1), logits, 0), axis=-1)  # 0 · NaN would be a gradient
+    scores = where(expand_dims(valid, axis=-1), logits, 0)  # 0 · NaN would be a gradient
+    scores = scores - _constant(
+        reduction.max(scores, axis=-1, keepdims=True)
+    )  # which changes neither the loss nor its gradients
     at_labels = take_along_axis(scores, indices=expand_dims(where(valid, labels, 0), axis=-1), axis=-1)
-    losses = -squeeze(at_labels, axis=-1)
+    wanted = squeeze(at_labels, axis=-1)
     if smoothing:
-        losses = (1 - smoothing) * losses - smoothing * mean(scores, axis=-1)
-    return where(valid, losses, 0)
+        wanted = (1 - smoothing) * wanted + smoothing * mean(scores, axis=-1)
+    return where(valid, log(reduction.sum(exp(scores), axis=-1)) - wanted, 0)
+
+
+def _constant(x: Any) -> Any:
+    """The same, and no gradient goes to it."""
+    return x.detach() if hasattr(x, "detach") else x
 
 
 @fused(formulas={"weight": "rows of g, added to the rows that were looked up"}, cost=0)
@@ -98,7 +107,7 @@ def embedding(weight, index, *, padding_idx):
     picked = weight[index]
     if padding_idx is None:
         return picked
-    return where(index[..., None] == padding_idx, picked.detach() if hasattr(picked, "detach") else picked, picked)
+    return where(index[..., None] == padding_idx, _constant(picked), picked)
 
 
 @op(lowering="(1 / (1 - p) if p < 1 else 0) if kept(element, p, key, start) else 0")
