@@ -106,6 +106,52 @@ def test_nested_arguments_and_results_keep_their_form():
 SCALE = 2.0
 
 
+def test_the_same_tensors_in_another_nesting_are_another_call():
+    compiled = mg.compile(lambda a, b: a[0] + b if isinstance(a, tuple) else a * b[0])
+    two, three = mg.tensor(2.0), mg.tensor(3.0)
+    for _ in range(3):
+        assert compiled((two,), three).item() == 5
+        assert compiled(two, (three,)).item() == 6
+
+
+def test_a_module_that_is_an_argument_may_change_between_calls():
+    compiled = mg.compile(lambda net, batch: net(batch[0]) * batch[1])
+    net = mg.nn.Sequential(mg.nn.Linear(2, 3), mg.nn.Dropout(0.5))
+    x, scale = mg.ones(4, 2), mg.tensor(2.0)
+
+    def expect(weight):
+        for _ in range(3):
+            assert np.allclose(compiled(net, (x, scale)).numpy(), 2 * (weight.sum(axis=1) + net[0].bias.numpy()))
+
+    net.eval()
+    expect(net[0].weight.numpy())
+    net[0].weight = mg.nn.Parameter(mg.ones(3, 2))
+    expect(np.ones((3, 2)))
+    net[0].weight.data = np.full((3, 2), 3, "f4")
+    expect(np.full((3, 2), 3))
+    net.train()
+    assert any((compiled(net, (x, scale)).numpy() == 0).any() for _ in range(20))
+
+
+class TimesScale(mg.nn.Module):
+    def forward(self, x):
+        return x * SCALE
+
+
+SCALE = 2.0
+
+
+def test_a_changed_global_of_a_module_or_function_that_is_an_argument_is_seen(monkeypatch):
+    compiled = mg.compile(lambda net, function, x: net(function(x)))
+    shift = [1.0]
+    net, add = TimesScale(), lambda x: x + shift[0]
+    for scale in (2.0, 3.0):
+        monkeypatch.setitem(globals(), "SCALE", scale)
+        for shift[0] in (1.0, 5.0):
+            for _ in range(3):
+                assert compiled(net, add, mg.tensor(1.0)).item() == scale * (1 + shift[0])
+
+
 def test_a_changed_closure_global_or_default_is_seen(monkeypatch):
     factor, settings = 3.0, {"shift": 1.0}
 

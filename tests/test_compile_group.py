@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from support.graphs import Build
 
+import minigrad as mg
+from minigrad.compile import trace
 from minigrad.compile.group import Group, group
 from minigrad.compile.plan import Plan
 from minigrad.compile.simplify import simplify
@@ -152,3 +154,24 @@ def test_what_comes_from_inputs_alone_is_computed_where_it_is_used():
     schedule, _, _ = group(simplify(b.graph(second)))
     loops = [[m.step.op.name for m in entry.members] for entry in schedule if isinstance(entry, Group)]
     assert loops == [["exp", "add"], ["exp", "add"]]
+
+
+@pytest.mark.parametrize("change", [lambda x: mg.transpose(x, (0, 2, 1)), lambda x: x[:, 1], lambda x: x[1:]])
+def test_views_of_arrays_whose_sizes_vary_along_any_axis(change):
+    def f(x):
+        return mg.exp(change(x))
+
+    graph = trace(f, mg.tensor(normal(3, 40, 5)), other=[mg.tensor(normal(3, 50, 5))])
+    plan = Plan(graph)
+    for n in (40, 50, 77):
+        x = normal(3, n, 5)
+        np.testing.assert_allclose(plan.run([x])[0], f(mg.tensor(x)).numpy(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(40, 30), (40, 3), (1, 30), (40, 1), (5, 8, 20), (1, 1), (30,)])
+def test_one_element_is_taken_of_each_row(shape):
+    b = Build(normal(*shape), rng.integers(0, shape[-1], (*shape[:-1], 1)))
+    x, indices = b.inputs
+    b.check(b._take_along(x, indices=indices, axis=-1))
+    taken = b._take_along(b.exp(x), indices=b.add(indices, 0), axis=-1)
+    b.check(b.negative(taken), b.sum(taken), rtol=1e-5)

@@ -241,6 +241,16 @@ def sums_from_elsewhere(q, k, v):
     return mg.exp(scores - v.max(axis=-1, keepdims=True)) / q.sum(axis=-1, keepdims=True) @ v
 
 
+def taken_from_a_number(q, k, v):
+    e = mg.exp(1.0 - q @ k.swapaxes(-1, -2))
+    return (e / e.sum(axis=-1, keepdims=True)) @ v
+
+
+def not_normalised(q, k, v):
+    scores = q @ k.swapaxes(-1, -2)
+    return (mg.exp(scores - scores.max(axis=-1, keepdims=True)) / 2.0) @ v
+
+
 def one_sum_for_all(q, k, v):
     scores = q @ k.mT
     e = mg.exp(scores - scores.max())
@@ -255,7 +265,7 @@ NEARLY = [
     scores_returned, weights_returned, weights_used_again, sum_used_again, along_the_queries, summed_along_the_queries,
     lowest_for_top, a_query_without_keys, low_but_not_enough, scaled_up_to_little, penalty_added, mask_of_the_scores,
     negative_scale, scaled_by_a_vector, divided_by_a_number, sums_from_elsewhere,
-    one_sum_for_all, detached_scores,
+    one_sum_for_all, detached_scores, taken_from_a_number, not_normalised,
 ]  # fmt: skip
 
 

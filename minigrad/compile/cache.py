@@ -9,9 +9,10 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable
-from importlib.abc import SourceLoader
+from functools import cache
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 import numba
@@ -23,12 +24,19 @@ _lock = threading.Lock()
 _compiled = numba.njit(nogil=True, error_model="numpy", fastmath={"contract"})
 
 
+def _without_aliases(flags: Any) -> Any:
+    """What is written to is no other argument: for a loop over many arrays LLVM would not look, and not vectorise it."""
+    flags.noalias = True
+    return flags
+
+
 def kernel(signature: Any) -> Callable[[Callable[..., Any]], Any]:
     """The function compiled for these types, or as another process compiled and kept it. Other types are refused."""
 
     def decorate(function: Callable[..., Any]) -> Any:
         with compiling.keeping():
             dispatcher = compiling.kept(_compiled(function))
+        dispatcher._compiler._customize_flags = _without_aliases
         dispatcher.compile(signature)
         dispatcher.disable_compile()
         return dispatcher
@@ -36,14 +44,10 @@ def kernel(signature: Any) -> Callable[[Callable[..., Any]], Any]:
     return decorate
 
 
-def directory() -> Path | None:
-    """Where generated source is kept, for this version of what it calls; None if nothing can be written."""
-    if compiling.KEPT_IN is None:
-        return None
-    here = Path(__file__).parent
-    names = ("addresses.py", "cache.py")
-    sources = b"".join((here / name).read_bytes() for name in names)
-    path = compiling.KEPT_IN / f"loops-{hashlib.sha256(sources).hexdigest()[:16]}"
+@cache
+def _directory(base: Path) -> Path:
+    """Where generated source is kept: in the directory for what it calls, by how this file lets it be compiled."""
+    path = base / f"loops-{hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:16]}"
     path.mkdir(parents=True, exist_ok=True)
     return path
 
@@ -53,42 +57,32 @@ def load(source: str) -> ModuleType:
     name = f"minigrad_loops_{hashlib.sha256(source.encode()).hexdigest()[:24]}"
     with _lock:
         if name not in _loaded:
-            kept = directory()
-            if kept is None:
-                with tempfile.TemporaryDirectory() as folder:
-                    _loaded[name] = _imported(_written(Path(folder), name, source), name, source)
+            if compiling.KEPT_IN is not None:
+                _loaded[name] = _imported(_directory(compiling.KEPT_IN), name, source)
             else:
-                _loaded[name] = _imported(_written(kept, name, source), name, source)
+                with tempfile.TemporaryDirectory() as folder:
+                    _loaded[name] = _imported(Path(folder), name, source)
         return _loaded[name]
 
 
-def _written(folder: Path, name: str, source: str) -> Path:
+class _Loader(SourceFileLoader):
+    """Reads the source alone: half a file of bytecode would be an error."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        return self.source_to_code(self.get_data(self.path), self.path)
+
+
+def _imported(folder: Path, name: str, source: str) -> ModuleType:
+    """The module, from a file that numba keeps compiled code beside; it is written unless it is there, and whole."""
     path = folder / f"{name}.py"
     if not path.exists() or path.read_text(encoding="utf-8") != source:
         handle, temporary = tempfile.mkstemp(dir=folder, suffix=".tmp")
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(source)
         os.replace(temporary, path)
-    return path
-
-
-class _Text(SourceLoader):
-    """Imports the text that was generated; the file is there for numba, which keeps compiled code beside it, and for people."""
-
-    def __init__(self, path: Path, source: str):
-        self.path, self.source = path, source
-
-    def get_filename(self, fullname: str) -> str:
-        return str(self.path)
-
-    def get_data(self, path: Any) -> bytes:
-        return self.source.encode()
-
-
-def _imported(path: Path, name: str, source: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, path, loader=_Text(path, source))
+    spec = importlib.util.spec_from_file_location(name, path, loader=_Loader(name, str(path)))
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
+    sys.modules[name] = module  # where numba looks it up when it reads what it kept
     spec.loader.exec_module(module)
     return module

@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
 
 from . import loops as L
-from .source import Kernel, Writer, identity, kind_of, short
+from .source import Kernel, Writer, kind_of, short
 
 __all__ = ["PRELUDE", "CudaWriter", "totals"]
 
@@ -25,7 +24,7 @@ _JOINED = {"+": "plus", "*": "times", "or": "maximum", "and": "minimum"}
 
 def totals(loop: L.Loop) -> bool:
     """Whether a number of elements along a row is joined: then one block must have all of the row."""
-    return any(isinstance(s, L.Reduce) for body in loop.along.values() for s in body)
+    return any(L.totals(body) for body in loop.along.values())
 
 
 class CudaWriter(Writer):
@@ -33,39 +32,30 @@ class CudaWriter(Writer):
 
     modules = dict.fromkeys(("f4", "f8", "i4", "i8", "b1"), "m::")
     booleans = ("false", "true")
-    first = "threadIdx.x == 0"  # which thread writes what is done for the row
-
-    def let(self, name: str, dtype: str | None, text: str) -> None:
-        self.write(f"const {dtype or 'auto'} {name} = {text};")
+    let_form, total_form = "const {dtype} {name} = {text};", "{dtype} {name} = {text};"
+    end = "}"
+    first_thread = "threadIdx.x == 0"  # it writes what is done for the row
 
     def assign(self, place: str, text: str) -> None:
-        self.write(f"{place} = {text};" if self.along else f"if ({self.first}) {place} = {text};")
+        super().assign(place if self.along else f"if ({self.first_thread}) {place}", f"{text};")
 
-    def end(self) -> None:
-        self.write("}")
-
-    def total(self, s: L.Reduce) -> None:
-        out = s.member.step.out.dtype
-        self.write(f"{short(out)} {s.total} = {self.known(identity(s.member, out), short(out))};")
-
-    def finished(self, member: Any, total: str) -> str:
-        kind = kind_of(member)
-        return f"m::over_block<{short(member.step.out.dtype)}, m::{_JOINED.get(kind, kind)}>({total})"
+    def finished(self, s: L.Reduce) -> str:
+        kind = kind_of(s.member)
+        return f"m::over_block<{short(s.dtype)}, m::{_JOINED.get(kind, kind)}>({super().finished(s)})"
 
     def write_place(self, s: L.Place) -> None:
-        counts, self.checks = "true" if self.along else self.first, True
-        self.let(s.name, "i8", f"m::index(i8({s.index}), {self.size(s.size)}, wrong, {counts})")
+        counts, self.checks = "true" if self.along else self.first_thread, True
+        self.let(s.name, "int64", f"m::index(i8({s.index}), {self.size(s.size)}, wrong, {counts})")
 
     def loop(self, loop: L.Loop) -> None:
         """Write one loop."""
-        self.row_axes = loop.row_axes
         n, rows = self.size(loop.row, "n"), math.prod(loop.outer)
         block, blocks = ("blockIdx.x", "gridDim.x") if loop.blocked else ("blockIdx.y", "gridDim.y")
         start, step = f"{block} * (i8)blockDim.x + threadIdx.x", f"{blocks} * (i8)blockDim.x"
         if totals(loop) and not loop.blocked:
             start, step = "threadIdx.x", "blockDim.x"
         elif not loop.blocked:
-            self.first = "threadIdx.x == 0 && blockIdx.y == 0"
+            self.first_thread = "threadIdx.x == 0 && blockIdx.y == 0"
         for value in loop.sums:
             self.write(f"{self.array(value)} += blockIdx.x * (i8){self.size(value.size)};")
         for dtype, count in loop.slots.items():
@@ -74,36 +64,27 @@ class CudaWriter(Writer):
                 self.write(f"{short(dtype)}* {kept}_{k} = {kept} + (blockIdx.x * (i8){count} + {k}) * {n};")
         self.statements(loop.before)
         if loop.outer:
-            row = "i0" if len(loop.outer) == 1 else "row"
-            self.write(f"for (i8 {row} = blockIdx.x; {row} < {self.size(rows)}; {row} += gridDim.x) {{")
+            self.write(f"for (i8 row = blockIdx.x; row < {self.size(rows)}; row += gridDim.x) {{")
             self.depth += 1
-            inside = ""  # the rows that all axes so far have been taken from
-            for k in range(len(loop.outer) - 1, -1, -1) if row == "row" else ():
-                place = f"row{inside}" + (f" % {self.size(loop.outer[k])}" if k else "")
-                self.write(f"const i8 i{k} = {place};")
-                inside += f" / {self.size(loop.outer[k])}"
+            inside = "row"  # divided by the sizes of the axes so far
+            for k in range(len(loop.outer) - 1, -1, -1):
+                size = self.size(loop.outer[k])
+                self.write(f"const i8 i{k} = {inside}{f' % {size}' if k else ''};")
+                inside += f" / {size}"
         self.phases(loop, f"for (i8 j = {start}; j < {n}; j += {step}) {{")
         if loop.outer:
             self.depth -= 1
-            self.end()
+            self.write(self.end)
 
     def function(self, name: str, loop: L.Loop) -> Kernel:
-        """A loop as a kernel of arrays, sums, scratch memory, sizes and numbers, and a count of wrong indices."""
+        """A loop as a kernel of arrays, sums of each block, scratch memory, sizes, numbers, and a count of wrong indices."""
         self.loop(loop)
-        given = []
-        for v in self.arrays_of(loop):
-            const = "" if v in loop.writes else "const "
-            given.append((f"{const}{short(v.dtype)}* {self.array(v)}", f"{v.dtype}, {v.ndim} axes"))
-        for v, s in loop.sums.items():
-            given.append((f"{short(s.dtype)}* {self.array(v)}", f"{s.dtype}, {v.ndim} axes, one for each block"))
-        given += [(f"{short(dtype)}* k{short(dtype)}", "rows that are kept") for dtype in loop.slots]
-        given += [(f"i8 {size}", "") for size in self.ints.values()]
-        given += [(f"{dtype} {number}", "") for number, _, dtype in self.numbers.values()]
-        given += [("i4* wrong", "how many indices are")] if self.checks else []
-        lines = []
-        for k, (parameter, comment) in enumerate(given):
-            parameter += "," if k + 1 < len(given) else ")"
-            lines.append(f"    {parameter}  // {comment}" if comment else f"    {parameter}")
-        text = "\n".join([f'extern "C" __global__ void {name}(', *lines, "{", *self.lines, "}\n"])
-        numbers = [(number, dtype) for _, number, dtype in self.numbers.values()]
-        return self.made(text, loop, numbers)
+        pointers = [(v.dtype, self.array(v), v in loop.writes) for v in self.arrays_of(loop)]
+        pointers += [(s.dtype, self.array(v), True) for v, s in loop.sums.items()]
+        pointers += [(dtype, f"k{short(dtype)}", True) for dtype in loop.slots]
+        given = [f"{'' if is_written else 'const '}{short(dtype)}* {name}" for dtype, name, is_written in pointers]
+        given += [f"i8 {size}" for size in self.ints.values()]
+        given += [f"{dtype} {number}" for number, _, dtype in self.numbers.values()]
+        given += ["i4* wrong"] if self.checks else []
+        text = "\n".join([f'extern "C" __global__ void {name}({", ".join(given)}) {{', *self.lines, "}\n"])
+        return self.made(text, loop, [(number, dtype) for _, number, dtype in self.numbers.values()])

@@ -6,12 +6,10 @@ than memory does: arithmetic, one element at a time. Small results, such as the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from ..ir.graph import Graph, Step, Value
-from .lowering import formula_of
-from .simplify import simplify
+from ..ir.graph import Graph, Step, Value, without_unused
+from .simplify import Simple, loop_kind, simplify
 
 __all__ = ["Cut", "cut"]
 
@@ -32,98 +30,61 @@ def cut(joint: Graph, outputs: int, seeds: int) -> Cut:
     joint = simplify(joint)
     inputs, given = joint.inputs[: len(joint.inputs) - seeds], joint.inputs[len(joint.inputs) - seeds :]
     outs, wanted = joint.outputs[:outputs], joint.outputs[outputs:]
-    producers = joint.producers()
-    late = _after(joint, given)
-    known = {*inputs, *joint.constants}
-    largest = max((v.size for v in (*inputs, *producers)), default=0)
-    needed = _needed(wanted, producers)
-    read_late = {v for step in late & needed for v in step.values} | {*wanted}
-    crossing = [v for step in joint.steps if step not in late for v in step.outputs if v in read_late]
-    kept: dict[Value, None] = {}
-    for v in crossing:
-        if v not in outs and _can_recompute(v, producers, known, kept, largest):
-            continue
-        while v not in outs and v in producers and producers[v].op.view:  # which is made again, not copied
-            v = producers[v].values[0]
-        if v not in known:
-            kept[v] = None
-    # What is computed again may rest on small results of forward.
-    backward = _back_to(wanted, producers, late, {*known, *given}, kept)
-    read = {v for step in backward for v in step.values} | {*wanted}
-    held = [i for i, v in enumerate(inputs) if v in read]
-    constants = {v: a for v, a in joint.constants.items() if v in read}
+    late, reached = set[Step](), set(given)  # what depends on the gradients of the outputs
+    for step in joint.steps:
+        if not reached.isdisjoint(step.values):
+            late.add(step)
+            reached.update(step.outputs)
+    kept = _kept(joint, inputs, outs, late, wanted)
+    steps, read = list[Step](), set(wanted)  # of backward: all that leads to the gradients from what it is given
+    for step in reversed(joint.steps):
+        needed = [v for v in step.outputs if v in read and v not in kept]
+        if needed and step not in late and not _is_cheap(step):  # a small result on which something rests
+            kept.update(dict.fromkeys(needed))
+        elif needed:
+            steps.append(step)
+            read.update(step.values)
     made = [*outs, *[v for v in kept if v not in outs]]
-    forward_steps = _needed(made, producers)
-    forward = Graph(inputs, [s for s in joint.steps if s in forward_steps], made, dict(joint.constants))
-    taken = [*given, *[inputs[i] for i in held], *kept]
+    held = [i for i, v in enumerate(inputs) if v in read]
+    forward = without_unused(Graph(inputs, joint.steps, made, joint.constants), made, keep_inputs=True)
+    constants = {v: array for v, array in joint.constants.items() if v in read}
     return Cut(
-        forward,
-        Graph(taken, [s for s in joint.steps if s in backward], wanted, constants),
+        Simple(inputs, forward.steps, made, forward.constants),
+        Simple([*given, *[inputs[i] for i in held], *kept], steps[::-1], wanted, constants),
         held,
         [made.index(v) for v in kept],
     )
 
 
-def _after(joint: Graph, seeds: Sequence[Value]) -> set[Step]:
-    """The steps that depend on the gradients of the outputs."""
-    reached, late = set(seeds), set()
+def _kept(
+    joint: Graph, inputs: list[Value], outs: list[Value], late: set[Step], wanted: list[Value]
+) -> dict[Value, None]:
+    """The results of forward that backward reads, and that cheap ops do not lead to from what it has or may have."""
+    producers = joint.producers()
+    crossing = {_source(v, outs, producers) for step in late for v in step.values}
+    crossing |= {_source(v, outs, producers) for v in wanted}
+    largest = max((v.size for v in (*inputs, *producers)), default=0)
+    has = {*inputs, *joint.constants}
+    kept: dict[Value, None] = {}
     for step in joint.steps:
-        if any(v in reached for v in step.values):
-            late.add(step)
-            reached.update(step.outputs)
-    return late
-
-
-def _needed(outputs: Iterable[Value], producers: dict[Value, Step]) -> set[Step]:
-    """The steps that lead to these values."""
-    found: set[Step] = set()
-    stack = list(outputs)
-    while stack:
-        step = producers.get(stack.pop())
-        if step is not None and step not in found:
-            found.add(step)
-            stack.extend(step.values)
-    return found
-
-
-def _can_recompute(
-    v: Value, producers: dict[Value, Step], known: set[Value], kept: dict[Value, None], largest: int
-) -> bool:
-    """Whether cheap ops lead to a value from what is known, kept, or small enough to be kept."""
-    stack, seen = [v], set()
-    while stack:
-        value = stack.pop()
-        if value in known or value in kept or value in seen:
+        if step in late:
             continue
-        seen.add(value)
-        step = producers[value]
-        if not _is_cheap(step):
-            if value is v or value.size * SMALL > largest:
-                return False
-            continue
-        stack.extend(step.values)
-    return True
+        is_cheap = _is_cheap(step)
+        again = is_cheap and has.issuperset(step.values)
+        for v in step.outputs:
+            if v in crossing and (v in outs or not again):
+                kept[v] = None
+            if v in kept or again or not is_cheap and v.size * SMALL <= largest:
+                has.add(v)
+    return kept
 
 
-def _back_to(
-    wanted: Iterable[Value], producers: dict[Value, Step], late: set[Step], ends: set[Value], kept: dict[Value, None]
-) -> set[Step]:
-    """The steps of backward: all that lead to the gradients from what is known; small results on the way are kept."""
-    found: set[Step] = set()
-    stack = list(wanted)
-    while stack:
-        value = stack.pop()
-        if value in ends or value in kept:
-            continue
-        step = producers[value]
-        if step not in late and not _is_cheap(step):
-            kept[value] = None
-        elif step not in found:
-            found.add(step)
-            stack.extend(step.values)
-    return found
+def _source(v: Value, outs: list[Value], producers: dict[Value, Step]) -> Value:
+    """What a value is a view of: the view is made again, not copied."""
+    while v not in outs and v in producers and producers[v].op.view:
+        v = producers[v].values[0]
+    return v
 
 
 def _is_cheap(step: Step) -> bool:
-    text = step.op.lowering
-    return step.op.view or step.op.name == "astype" or isinstance(text, str) and formula_of(text).kind == "elementwise"
+    return step.op.view or step.op.name == "astype" or loop_kind(step.op) == "elementwise"

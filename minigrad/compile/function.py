@@ -31,7 +31,7 @@ from ..tracer import tracing
 from .program import Program
 from .quick import OTHERWISE, Quick, quick_way
 from .recognize import recognize
-from .surroundings import Surroundings, kind_of, sources
+from .surroundings import Surroundings, look_at_argument, sources, together
 
 __all__ = ["Compiled", "compile", "trace"]
 
@@ -83,17 +83,20 @@ class Compiled:
         seen = changes.count
         given = (args, kwargs)
         leaves = list(tree.leaves(given))
-        kinds = tuple([kind_of(leaf) for leaf in leaves])
+        for leaf in leaves:
+            self._surroundings.follow(leaf)
+        looks = [self._surroundings.look(), *[look_at_argument(leaf) for leaf in leaves]]
         settings = mode.record, get_default_dtype(), implementation()
-        key = kinds, tuple(kwargs), self._surroundings.fingerprint(), settings
-        for trace in self._traces.get(key, ()):
-            if all(holds() for holds in trace.decisions):
-                result = trace.run(leaves)
-                if not kwargs and len(leaves) == len(args):
-                    self._quick = quick_way(trace, args, mode.record, seen, self._surroundings)
-                return result
-        with self._tracing:
-            return self._trace(given, leaves, key)
+        key = tree.form(given), together(looks).state, settings
+        fitting = (trace for trace in self._traces.get(key, ()) if all(holds() for holds in trace.decisions))
+        trace = next(fitting, None)
+        if trace is None:  # threads that come here at once all trace, so that their first results are alike
+            with self._tracing:
+                return self._trace(given, leaves, key)
+        result = trace.run(leaves)
+        if not kwargs:
+            self._quick = quick_way(trace, args, mode.record, seen, self._surroundings, looks)
+        return result
 
     def _trace(self, given: Any, leaves: list[Any], key: Any) -> Any:
         """Run the function while it is watched; what it computes is its result, and the plan for the next call."""
@@ -104,9 +107,8 @@ class Compiled:
         with tracing(tracer):
             result = self.function(*args, **kwargs)
             trace = Trace(self.name, tracer, result)
-        for node in tracer.grads:
-            if node not in tracer.cleared:  # the new gradient is added to one that is there before
-                trace.decisions.append(partial(_has_gradient, node, node in had_gradient))
+        for node in tracer.grads.keys() - tracer.cleared:  # the new gradient is added to one that is there before
+            trace.decisions.append(partial(_has_gradient, node, node in had_gradient))
         self._traces.setdefault(key, []).append(trace)
         return result
 
@@ -163,6 +165,7 @@ class Trace:
         self.sources: list[Any] = [tracer.inputs[value] for value in graph.inputs if value in tracer.inputs]
         self.draws = tracer.draws
         self.drawn = [value for value in graph.inputs if value in tracer.draws]
+        self.numbers = list(graph.numbers())  # of which those that are drawn are not asked for again
         self.decisions, self.counts = tracer.decisions, tracer.counts
         into = {self.returned + i: graph.inputs.index(value) for i, value in enumerate(written)}
         self.written = list(into.values())
@@ -174,7 +177,7 @@ class Trace:
         """The same again, for other arguments of the same kind."""
         drawn = {key: read() for key, read in self.draws.items()}
         inputs = [source(leaves) for source in self.sources] + [drawn[value] for value in self.drawn]
-        numbers = self.program.numbers_from(drawn)
+        numbers = {number: drawn[number] if number in drawn else number.read() for number in self.numbers}
         if self.has_effects:
             arrays = [x.data if isinstance(x, Tensor) else x for x in inputs]
             made = self.program.plan.run(arrays, numbers)

@@ -11,11 +11,12 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from ..engine.op import OPS
 from ..errors import axes_of
 from ..ir.graph import Graph, Step, Value
-from .lowering import Formula, NoLoweringError, formula, operands
+from .lowering import PLACES, Formula, NoLoweringError, formula, operands
 from .views import Strides, axis_map, c_strides, is_view, strided
 
 LARGEST = 256  # steps in one loop
@@ -25,6 +26,13 @@ Axes = tuple[int | None, ...]  # for each axis of a value the axis of the domain
 
 class UnfitError(Exception):
     """A step that cannot be in a group; the text says why."""
+
+
+def _is_elementwise(step: Step) -> bool:
+    try:
+        return formula(step).kind == "elementwise"
+    except NoLoweringError:
+        return False
 
 
 class Layout:
@@ -64,7 +72,9 @@ class Layout:
 
     def place(self, value: Value) -> tuple[Value, int, Strides]:
         """The value whose memory it lies in, the offset there, and the strides."""
-        return self.places.get(value) or (value, 0, c_strides(value.shape))
+        if value not in self.places:
+            self.places[value] = value, 0, c_strides(value.shape)
+        return self.places[value]
 
     def source(self, value: Value) -> Value:
         """What a value is a view of, or itself."""
@@ -75,17 +85,63 @@ class Layout:
 
 @dataclass(eq=False)
 class Member:
-    """A step in a group, and the axes of the domain that it runs over."""
+    """A step in a group, and how it lies in the domain: axes are numbers of the domain's axes, strides are over these axes."""
 
     step: Step
     formula: Formula
-    axes: Axes  # of what it runs over: its output, or the input of a reduction
-    reduced: frozenset[int] = frozenset()
+    given: dict[str, Any]  # what the names in the formula stand for
+    inside: dict[str, Value]  # those of them that are made in the group: a value, or the one that they are views of
+    axes: Axes  # of what it runs over: its output, or what it reduces or gathers from
+    own: Axes  # of its output
+    reduced: frozenset[int]  # the axes that its output does not have
+    strides: dict[str, Strides]  # of what it reads from outside, and of its output "out"
 
-    @property
-    def over(self) -> frozenset[int]:
-        """The axes of the domain that it runs over."""
-        return frozenset(a for a in self.axes if a is not None)
+    def __post_init__(self) -> None:
+        self.over = frozenset([a for a in self.axes if a is not None])
+
+
+@dataclass(frozen=True)
+class Domain:
+    """What a group loops over, and what decides which of its axes can be the rows."""
+
+    sizes: tuple[int, ...] = ()
+    split: int = 0  # the axes from here on are a row
+    over: frozenset[frozenset[int]] = frozenset()  # what members run over
+    special: tuple[Member, ...] = ()  # members that are not element by element
+    complete: frozenset[Value] = frozenset()  # results of `special` that must be there when the row ends
+    patterns: frozenset[Strides] = frozenset()  # strides of all that is in memory
+
+    def including(self, member: Member, sizes: tuple[int, ...]) -> Domain:
+        """The domain with one more member, and rows as long as all members allow; UnfitError says why there is none."""
+        special = self.special if member.formula.kind == "elementwise" else (*self.special, member)
+        used = {*member.inside.values(), *([member.step.out] if member.formula.kind == "gather" else [])}
+        complete = self.complete.union([m.step.out for m in special if m.step.out in used])
+        patterns = self.patterns.union(member.strides.values())
+        if any(len(s) < len(sizes) for s in patterns):  # the domain has grown
+            patterns = frozenset([padded(s, sizes) for s in patterns])
+        reason = ""
+        for split in range(self.split, max(len(sizes), 1)):
+            made = Domain(sizes, split, self.over | {member.over}, special, complete, patterns)
+            reason = made.problem()
+            if not reason:
+                return made
+        raise UnfitError(reason)
+
+    def problem(self) -> str:
+        """What keeps the axes from `split` on from being the rows; empty if nothing does."""
+        every, outer = frozenset(range(len(self.sizes))), frozenset(range(self.split))
+        row = every - outer
+        if not self.over <= {every, outer, frozenset()}:
+            return f"it runs over some axes only of the loop over {_text(self.sizes)}"
+        for member in self.special:
+            if member.over == every and frozenset() < member.reduced & row < row:
+                return "it reduces some axes of the rows only"
+            if member.step.out in self.complete and (member.reduced != row or not row):
+                return f"it needs a {member.formula.kind} that is complete only after the loop"
+            if member.step.out in self.complete and math.prod(self.sizes[self.split :]) > LONGEST_ROW:
+                return "it needs rows that are too long to go over twice"
+        in_order = all(_is_one_axis(strides, self.sizes, self.split) for strides in self.patterns)
+        return "" if in_order else "its arrays are not in the order of the loop"
 
 
 @dataclass(eq=False)
@@ -93,19 +149,19 @@ class Group:
     """Steps that become one loop."""
 
     layout: Layout
+    domain: Domain = field(default_factory=Domain)
     members: list[Member] = field(default_factory=list)
-    sizes: tuple[int, ...] = ()
-    split: int = 0  # the axes from here on are a row
-    axes: dict[Value, Axes] = field(default_factory=dict)  # of the values that are made here
-    used: set[Value] = field(default_factory=set)  # values that are made and used here
-    patterns: set[tuple[int, ...]] = field(default_factory=set)  # strides over the domain of all that is in memory
-    over: set[frozenset[int]] = field(default_factory=set)  # what its members run over
-    special: list[Member] = field(default_factory=list)  # members that are not element by element
+    makers: dict[Value, Member] = field(default_factory=dict)  # of the values that are made here
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The sizes of the domain."""
+        return self.domain.sizes
 
     def find(self, value: Value) -> tuple[Value, Axes] | None:
         """The value made here that this one is, or is a view of, and its axes; None if it comes from outside."""
-        if value in self.axes:
-            return value, self.axes[value]
+        if value in self.makers:
+            return value, self.makers[value].own
         if value not in self.layout.views:
             return None
         source, axes = self.layout.views[value]
@@ -116,146 +172,87 @@ class Group:
             raise UnfitError("it looks at parts of an array that is made in the same loop")
         return found[0], tuple([None if a is None else found[1][a] for a in axes])
 
-    def strides(self, value: Value, axes: Axes) -> tuple[int, ...]:
-        """How far apart in memory neighbours along each axis of the domain are; `axes` are those that `value` is aligned with."""
-        _, _, strides = self.layout.place(value)
-        found = [0] * len(self.sizes)
-        for a, s in zip(axes[len(axes) - len(strides) :], strides):
-            if a is not None:
-                found[a] = s
-        return tuple(found)
-
-    def add(self, step: Step) -> Group:
-        """A group with one more step; UnfitError says why there is none."""
-        found = formula(step)
-        given = [x for x in operands(step).values() if isinstance(x, Value)]
-        shape = given[0].shape if found.kind == "reduction" else step.out.shape
-        made = Group(self.layout, [*self.members], self.sizes, 0, {**self.axes}, {*self.used})
-        made.patterns, made.over, made.special = {*self.patterns}, {*self.over}, [*self.special]
-        if len(made.members) >= LARGEST:
+    def add(self, step: Step, found: Formula) -> None:
+        """Take one more step, whose formula was found; UnfitError says why it cannot be in this group."""
+        if len(self.members) >= LARGEST:
             raise UnfitError("the loop is long enough")
-        inside = [(v, at) for v in given if (at := made.find(v)) is not None]
-        gathered = operands(step)["a"] if found.kind == "gather" else None
-        axes = made.aligned(shape, [(at[1], step if v is gathered else None) for v, at in inside])
-        made.used |= {at[0] for _, at in inside}
-        reduced: frozenset[int] = frozenset()
-        own = axes
-        if found.kind == "reduction":
-            axis = step.attrs.get("axis")
-            gone = set(range(len(shape))) if axis is None else {i % len(shape) for i in axes_of(axis)}
-            reduced = frozenset(a for i, a in enumerate(axes) if i in gone and a is not None)
-            kept = step.attrs.get("keepdims")
-            own = tuple([None if i in gone else a for i, a in enumerate(axes) if i not in gone or kept])
-        member = Member(step, found, axes, reduced)
-        made.members.append(member)
-        made.axes[step.out] = own
-        if made.sizes != self.sizes:  # the domain has grown
-            made.patterns = {s for m in made.members for s in made.strides_of(m)}
-        made.patterns.update(made.strides_of(member))
-        made.over.add(member.over)
-        if found.kind != "elementwise":
-            made.special.append(member)
-        made.split = made.best_split()
-        return made
+        given = operands(step)
+        values = {name: x for name, x in given.items() if isinstance(x, Value)}
+        inside = {name: at for name, x in values.items() if (at := self.find(x)) is not None}
+        shape = step.out.shape if found.kind == "elementwise" else given["a"].shape
+        axes, sizes = self.aligned(shape, [axes for _, axes in inside.values()])
+        reduced, own = (frozenset[int](), axes) if found.kind == "elementwise" else _reduced(step, axes)
+        strides = {"out": _over(sizes, own, self.layout.place(step.out)[2])}
+        strides |= {k: _over(sizes, axes, self.layout.place(x)[2]) for k, x in values.items() if k not in inside}
+        strides |= {name: _over(sizes, own, _counting(name, step)) for name in found.names & PLACES}
+        sources = {name: value for name, (value, _) in inside.items()}
+        member = Member(step, found, given, sources, axes, own, reduced, strides)
+        self.domain = self.domain.including(member, sizes)
+        self.members.append(member)
+        self.makers[step.out] = member
 
-    def aligned(self, shape: tuple[int, ...], given: Iterable[tuple[Axes, Step | None]]) -> Axes:
-        """Which axis of the domain each axis of `shape` is: as its inputs that are made here say, or else by the sizes."""
+    def aligned(self, shape: tuple[int, ...], known: Iterable[Axes]) -> tuple[Axes, tuple[int, ...]]:
+        """Which axis of the domain each axis of `shape` is, and the sizes of the domain, which may have grown.
+
+        Inputs that are made here say it by their axes; otherwise the sizes do.
+        """
         axes: list[int | None] = [None] * len(shape)
-        for found, gathers in given:
-            skipped = None if gathers is None else gathers.attrs["axis"] % len(shape)
-            for k, a in enumerate(found, len(shape) - len(found)):
-                if a is None or k == skipped:
-                    continue
-                if axes[k] not in (None, a):
-                    raise UnfitError("its inputs run along different axes of the loop")
-                axes[k] = a
+        domain = self.sizes
+        said = [pair for found in known for pair in enumerate(found, len(shape) - len(found))]
         wide = [k for k, n in enumerate(shape) if n > 1]
-        if any(axes[k] is None for k in wide):
+        if not {k for k, a in said if a is not None}.issuperset(wide):
             sizes = tuple([shape[k] for k in wide])
-            if sizes[: len(self.sizes)] == self.sizes and (len(sizes) == len(self.sizes) or _worthwhile(self, sizes)):
-                self.sizes = sizes  # what was in the group before now runs once for each row
-            elif sizes != self.sizes[: len(sizes)]:
-                raise UnfitError(f"it runs over {_text(sizes)} where the loop runs over {_text(self.sizes)}")
-            for a, k in enumerate(wide):
-                if axes[k] not in (None, a):
-                    raise UnfitError("its inputs run along different axes of the loop")
-                axes[k] = a
+            grows = not self.members or math.prod(sizes[len(domain) :]) >= 16
+            if sizes[: len(domain)] == domain and (len(sizes) == len(domain) or grows):
+                domain = sizes  # what was in the group before now runs once for each row
+            elif sizes != domain[: len(sizes)]:
+                raise UnfitError(f"it runs over {_text(sizes)} where the loop runs over {_text(domain)}")
+            said += [(k, a) for a, k in enumerate(wide)]
+        for k, a in said:
+            if a is not None and axes[k] not in (None, a):
+                raise UnfitError("its inputs run along different axes of the loop")
+            axes[k] = axes[k] if a is None else a
         if len({a for a in axes if a is not None}) < len(wide):
             raise UnfitError("two of its axes would be the same axis of the loop")
-        return tuple(axes)
-
-    def best_split(self) -> int:
-        """The first axis of the rows: rows as long as all steps allow."""
-        reason = ""
-        for split in range(max(len(self.sizes), 1)):
-            reason = self.problem(split)
-            if not reason:
-                return split
-        raise UnfitError(reason)
-
-    def problem(self, split: int) -> str:
-        """What keeps the axes from `split` on from being the rows; empty if nothing does."""
-        every, outer = frozenset(range(len(self.sizes))), frozenset(range(split))
-        row = every - outer
-        if not self.over <= {every, outer, frozenset()}:
-            return f"it runs over some axes only of the loop over {_text(self.sizes)}"
-        for member in self.special:
-            cut = member.reduced & row
-            if member.over == every and cut and cut != row:
-                return "it reduces some axes of the rows only"
-            if member.reduced and member.step.out in self.used:
-                if member.reduced != row:
-                    return "it needs a reduction that is complete only after the loop"
-                if math.prod(self.sizes[split:]) > LONGEST_ROW:
-                    return "it needs a reduction over rows that are too long to go over twice"
-            if member.formula.kind == "gather" and not self.gathers_along(member, row):
-                return "it gathers along an axis that is not the row"
-        in_order = all(_is_one_axis(strides, self.sizes, split) for strides in self.patterns)
-        return "" if in_order else "its arrays are not in the order of the loop"
-
-    def gathers_along(self, member: Member, row: frozenset[int]) -> bool:
-        """Whether a gather takes one element of each row."""
-        source = operands(member.step)["a"]
-        at = self.find(source)
-        axis = member.step.attrs["axis"] % source.ndim
-        if len(row) != 1 or source.shape[axis] == 1:
-            return False
-        if at is not None:
-            return at[1][axis] in row
-        (a,) = row
-        return (
-            self.sizes[a] == source.shape[axis]
-            and member.over == frozenset(range(a))
-            and a == len(self.sizes) - 1 == axis
-        )
-
-    def axes_of_operand(self, member: Member, x: Value) -> Axes:
-        """The axes that an input of a member is aligned with: those it runs over, or, for what a gather takes from, with the row."""
-        if member.formula.kind != "gather" or x is not operands(member.step)["a"]:
-            return member.axes
-        axis = member.step.attrs["axis"] % len(member.axes)
-        return tuple([len(self.sizes) - 1 if i == axis else a for i, a in enumerate(member.axes)])
-
-    def strides_of(self, member: Member) -> Iterable[tuple[int, ...]]:
-        """The strides, over the axes of the domain, of what a member reads and of its output."""
-        for x in operands(member.step).values():
-            if isinstance(x, Value) and self.find(x) is None:
-                yield self.strides(x, self.axes_of_operand(member, x))
-        yield self.strides(member.step.out, self.axes[member.step.out])
-        if "position" in member.formula.names:
-            axis = member.axes[member.step.attrs["axis"]]
-            yield tuple([int(a == axis) for a in range(len(self.sizes))])
+        return tuple(axes), domain
 
 
-def _worthwhile(group: Group, sizes: tuple[int, ...]) -> bool:
-    return not group.members or math.prod(sizes[len(group.sizes) :]) >= 16
+def _reduced(step: Step, axes: Axes) -> tuple[frozenset[int], Axes]:
+    """The axes of the domain that a reduction or a gather goes along, and those of its output."""
+    axis = step.attrs.get("axis")
+    gone = set(range(len(axes))) if axis is None else {i % len(axes) for i in axes_of(axis)}
+    kept = step.attrs.get("keepdims", step.out.ndim == len(axes))
+    own = tuple([None if i in gone else a for i, a in enumerate(axes) if i not in gone or kept])
+    return frozenset([a for i, a in enumerate(axes) if i in gone and a is not None]), own
+
+
+def _counting(name: str, step: Step) -> Strides:
+    """The strides of the numbers of elements in an array, or of their positions along the axis that a step names."""
+    shape = step.out.shape
+    if name == "element":
+        return c_strides(shape)
+    return tuple([int(i == step.attrs["axis"] % len(shape)) for i in range(len(shape))])
+
+
+def _over(sizes: tuple[int, ...], axes: Axes, strides: Strides) -> Strides:
+    """Strides over the axes of the domain, of an array that is aligned with the last of `axes`."""
+    found = [0] * len(sizes)
+    for a, s in zip(axes[len(axes) - len(strides) :], strides):
+        if a is not None:
+            found[a] = s
+    return tuple(found)
+
+
+def padded(strides: Strides, sizes: tuple[int, ...]) -> Strides:
+    """Strides from before the domain has grown."""
+    return strides + (0,) * (len(sizes) - len(strides))
 
 
 def _text(sizes: tuple[int, ...]) -> str:
     return " × ".join(map(str, sizes)) or "one element"
 
 
-def _is_one_axis(strides: tuple[int, ...], sizes: tuple[int, ...], split: int) -> bool:
+def _is_one_axis(strides: Strides, sizes: tuple[int, ...], split: int) -> bool:
     """Whether the axes from `split` on are as one axis in memory."""
     return all(strides[k] == strides[k + 1] * sizes[k + 1] for k in range(split, len(sizes) - 1))
 
@@ -269,70 +266,71 @@ def group(graph: Graph) -> tuple[Schedule, Layout, dict[Step, str]]:
     A step that computes element by element from inputs alone could be in any loop. It waits for the first that uses it, since
     its result is in a register there; in an earlier loop it would be written to memory.
     """
-    layout = Layout(graph)
-    schedule: Schedule = []
-    at: dict[Value, int] = {}  # where in the schedule a value is made
-    waiting: dict[Value, Step] = {}
-    reasons: dict[Step, str] = {}
-    order = {step: i for i, step in enumerate(graph.steps)}
-    for step in [*graph.steps, None]:
-        if step is not None and step.outputs[0] in layout.views:
-            continue
-        needed = [*waiting] if step is None else [layout.source(v) for v in _needed(step)]
-        if step is not None and _is_elementwise(step) and not any(v in at for v in needed):
-            waiting[step.out] = step
-            continue
-        earliest = max([at.get(v, 0) for v in needed], default=0)
-        chosen = [] if step is None or step in layout.joins else [step]
-        while needed:
-            found = waiting.pop(needed.pop(), None)
+    scheduler = _Scheduler(Layout(graph))
+    for step in graph.steps:
+        scheduler.take(step)
+    scheduler.place([], [*scheduler.waiting])
+    return scheduler.schedule, scheduler.layout, scheduler.reasons
+
+
+class _Scheduler:
+    def __init__(self, layout: Layout):
+        self.layout = layout
+        self.schedule: Schedule = []
+        self.reasons: dict[Step, str] = {}
+        self.formulas: dict[Step, Formula] = {}
+        self.reads: dict[Step, list[Value]] = {}  # of what is not in its formula, a step may need the shape alone
+        self.at: dict[Value, int] = {}  # where in the schedule a value is made
+        self.waiting: dict[Value, Step] = {}
+        self.order: dict[Step, int] = {}
+
+    def take(self, step: Step) -> None:
+        """Put a step, and those that waited for it, into the schedule, or let it wait."""
+        if step.outputs[0] in self.layout.views:
+            return
+        try:
+            self.formulas[step] = formula(step)
+        except NoLoweringError as error:
+            self.reasons[step] = str(error)
+        given = operands(step).values() if step in self.formulas else step.values
+        reads = self.reads[step] = [self.layout.source(v) for v in given if isinstance(v, Value)]
+        self.order[step] = len(self.order)
+        is_elementwise = step in self.formulas and self.formulas[step].kind == "elementwise"
+        if is_elementwise and not any(v in self.at for v in reads):
+            self.waiting[step.out] = step
+        elif step in self.layout.joins:  # complete only after the last of the loops that write to it
+            self.place([], reads)
+            self.at[step.out] = max(self.at[x] for x in step.values) + 1
+        else:
+            self.place([step], reads)
+
+    def place(self, steps: list[Step], reads: list[Value]) -> None:
+        """Put steps into the schedule, with all that waited for somebody to read it."""
+        first = self.after(reads)
+        pending = [*reads]
+        while pending:
+            found = self.waiting.pop(pending.pop(), None)
             if found is not None:
-                chosen.append(found)
-                needed += [layout.source(v) for v in _needed(found)]
-        for one in sorted(chosen, key=order.__getitem__):
-            first = max([at.get(layout.source(v), 0) for v in _needed(one)], default=0)
-            place = _join(one, schedule, max(first, earliest), layout, reasons)
-            at.update(dict.fromkeys(one.outputs, place))
-        if step is not None and step in layout.joins:  # complete only after the last of these loops
-            at[step.out] = max(at[x] for x in step.values) + 1
-    return schedule, layout, reasons
+                steps.append(found)
+                pending += self.reads[found]
+        for step in sorted(steps, key=self.order.__getitem__):
+            place = self.join(step, max(first, self.after(self.reads[step])))
+            self.at.update(dict.fromkeys(step.outputs, place))
 
+    def after(self, values: list[Value]) -> int:
+        """The first entry of the schedule after which all these values are there."""
+        return max([self.at.get(v, 0) for v in values], default=0)
 
-def _is_elementwise(step: Step) -> bool:
-    try:
-        return formula(step).kind == "elementwise"
-    except NoLoweringError:
-        return False
-
-
-def _needed(step: Step) -> Iterable[Value]:
-    """The values that a step reads: those in its formula, if it has one; of others it may need the shape alone."""
-    try:
-        formula(step)
-    except NoLoweringError:
-        return step.values
-    return [x for x in operands(step).values() if isinstance(x, Value)]
-
-
-def _join(step: Step, schedule: Schedule, earliest: int, layout: Layout, reasons: dict[Step, str]) -> int:
-    """Put a step into the first group that takes it, or at the end; returns where."""
-    try:
-        formula(step)
-    except NoLoweringError as error:
-        reasons[step] = str(error)
-        schedule.append(step)
-        return len(schedule) - 1
-    for k in range(earliest, len(schedule)):
-        entry = schedule[k]
-        if isinstance(entry, Group):
+    def join(self, step: Step, first: int) -> int:
+        """Put a step into the first group that takes it, or at the end; returns where."""
+        groups = [(k, g) for k, g in enumerate(self.schedule[first:], first) if isinstance(g, Group)]
+        for k, group in [*groups, (len(self.schedule), Group(self.layout))] if step in self.formulas else ():
             try:
-                schedule[k] = entry.add(step)
-                return k
+                group.add(step, self.formulas[step])
             except UnfitError as error:
-                reasons.setdefault(step, str(error))
-    try:
-        schedule.append(Group(layout).add(step))
-    except UnfitError as error:
-        reasons[step] = str(error)
-        schedule.append(step)
-    return len(schedule) - 1
+                self.reasons.setdefault(step, str(error))
+            else:
+                self.schedule[k : k + 1] = [group]
+                return k
+        self.schedule.append(step)
+        return len(self.schedule) - 1

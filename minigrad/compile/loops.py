@@ -11,40 +11,43 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from ..ir.graph import Value
-from .group import Group, Member
-from .lowering import PLACES, operands
-from .views import c_strides
+from .group import Group, Member, padded
+from .lowering import PLACES
+from .views import Strides
 
 RECOMPUTED = 6  # additions: what costs more is kept from one phase to the next
+LOOP, ROW, ELEMENT = range(3)  # levels: how often something is done
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A row of scratch memory."""
+
+    dtype: np.dtype
+    number: int
 
 
 @dataclass(frozen=True)
 class Access:
     """A place in memory for each point of the loop; with no root, the number of that place itself."""
 
-    root: Value | None
+    root: Value | Slot | None
     offset: int
-    outer: tuple[int, ...]  # strides
+    outer: Strides
     inner: int
 
     @property
-    def level(self) -> str:
-        """Whether it moves along the row ("full"), from row to row ("row"), or not at all ("scalar")."""
-        return "full" if self.inner else "row" if any(self.outer) else "scalar"
-
-
-@dataclass(frozen=True)
-class Known:
-    """A number that is the same in the whole loop."""
-
-    number: Any  # a Number, or plain
-    dtype: np.dtype | None  # None for a Python number, which takes that of the others
+    def level(self) -> int:
+        """How often it moves."""
+        return ELEMENT if self.inner else ROW if any(self.outer) else LOOP
 
 
 @dataclass
@@ -62,16 +65,7 @@ class Compute:
 
     name: str
     member: Member
-    names: dict[str, Any]  # of operands: a name and its dtype, or Known
-    at: str | None = None
-
-
-@dataclass
-class Copy:
-    """`name = source`"""
-
-    name: str
-    source: str
+    names: dict[str, Any]  # of operands: a name and its dtype, or a number that is the same in the whole loop
 
 
 @dataclass
@@ -83,47 +77,14 @@ class Store:
 
 
 @dataclass
-class Keep:
-    """`scratch[slot][j] = name`"""
-
-    slot: tuple[str, int]
-    name: str
-
-
-@dataclass
-class Fetch:
-    """`name = scratch[slot][j]`, or of an output that was stored before."""
-
-    name: str
-    slot: tuple[str, int] | Access
-
-
-@dataclass
 class Reduce:
-    """`total = total + name`, a local of the row."""
+    """`into = into + name`, in memory that is complete when the loop ends; or a total of the row, which gets the name `into`."""
 
-    total: str
+    into: Access | str
     member: Member
     name: str
-
-
-@dataclass
-class Finish:
-    """The result of a Reduce, when the row has ended."""
-
-    name: str
-    total: str
-    member: Member
-
-
-@dataclass
-class Accumulate:
-    """`memory[access] = memory[access] + name`, complete when the loop ends."""
-
-    access: Access
-    member: Member
-    name: str
-    dtype: np.dtype  # of the memory
+    given: np.dtype  # of the name
+    dtype: np.dtype  # of the total
 
     @property
     def value(self) -> Value:
@@ -140,10 +101,15 @@ class Place:
     size: int
 
 
-Statement = Any
+Statement = Load | Compute | Store | Reduce | Place
 
 
-@dataclass
+def totals(statements: Iterable[Statement]) -> list[Reduce]:
+    """Those of the statements that add to a total of the row."""
+    return [s for s in statements if isinstance(s, Reduce) and isinstance(s.into, str)]
+
+
+@dataclass(eq=False)
 class Loop:
     """A group as a loop over rows."""
 
@@ -154,9 +120,7 @@ class Loop:
     before: list[Statement] = field(default_factory=list)
     between: dict[int, list[Statement]] = field(default_factory=lambda: defaultdict(list))  # before phase k
     along: dict[int, list[Statement]] = field(default_factory=lambda: defaultdict(list))  # in phase k
-    reads: list[Value] = field(default_factory=list)
-    writes: list[Value] = field(default_factory=list)
-    sums: dict[Value, Accumulate] = field(default_factory=dict)  # complete only after the loop
+    sums: dict[Value, Reduce] = field(default_factory=dict)  # complete only after the loop
     slots: dict[str, int] = field(default_factory=lambda: defaultdict(int))  # rows of scratch memory by dtype
 
     @property
@@ -169,284 +133,219 @@ class Loop:
         """The number of points."""
         return math.prod(self.outer) * self.row
 
-    @property
-    def row_axes(self) -> frozenset[int]:
-        """The axes of the domain that are the row."""
-        return frozenset(range(self.group.split, len(self.group.sizes)))
+    @cached_property
+    def writes(self) -> list[Value]:
+        """The arrays that it stores to."""
+        return self._roots(Store)
+
+    @cached_property
+    def reads(self) -> list[Value]:
+        """The arrays that it loads from, without those that it has stored to itself."""
+        return [v for v in self._roots(Load) if v not in self.writes]
+
+    def _roots(self, kind: type[Load] | type[Store]) -> list[Value]:
+        parts = (self.before, *self.between.values(), *self.along.values())
+        found = dict.fromkeys(s.access.root for part in parts for s in part if isinstance(s, kind))
+        return [root for root in found if isinstance(root, Value)]
 
 
 class _Builder:
+    """Writes the statements of a loop, one phase after the other."""
+
     def __init__(self, group: Group, stored: set[Value], prefix: str, widen: bool):
         self.group, self.stored, self.prefix, self.widen = group, stored, prefix, widen
-        sizes, split = group.sizes, group.split
-        self.every, self.outer = frozenset(range(len(sizes))), frozenset(range(split))
-        self.row = self.every - self.outer
-        summed_here = any(m.reduced and m.step.out in group.used for m in group.members)
+        sizes, split = group.sizes, group.domain.split
+        self.row = frozenset(range(split, len(sizes)))
+        every, outer = frozenset(range(len(sizes))), frozenset(range(split))
+        levels = {m: ELEMENT if m.over == every else ROW if m.over == outer else LOOP for m in group.members}
+        self.levels = {m.step.out: ROW if m.formula.kind == "gather" else level for m, level in levels.items()}
         self.names = {m.step.out: f"{prefix}v{i}" for i, m in enumerate(group.members)}
-        self.makers = {m.step.out: m for m in group.members}
         self.merged = self.merge_outer()
-        blocked = not split and not summed_here
-        self.loop = Loop(
-            group, tuple([math.prod(sizes[k] for k in part) for part in self.merged]), math.prod(sizes[split:]), blocked
-        )
-        self.inside: dict[Member, dict[str, Value]] = {}
-        self.phase: dict[Member, int] = {}
-        self.ready: dict[Value, int] = {}
+        blocked = not split and not group.domain.complete
+        outer_sizes = tuple([math.prod(sizes[k] for k in part) for part in self.merged])
+        self.loop = Loop(group, outer_sizes, math.prod(sizes[split:]), blocked)
         self.loaded: dict[tuple[Access, str | None], str] = {}
-
-    def level(self, member: Member) -> str:
-        return "full" if member.over == self.every else "row" if member.over == self.outer else "scalar"
-
-    def is_sum(self, member: Member) -> bool:
-        """Whether the result of a reduction is complete only after the loop."""
-        return bool(member.reduced) and (member.reduced != self.row or self.loop.blocked)
+        self.phase = 0  # the one that is being written
+        self.here: set[str] = set()  # names of this phase, for an element of the row
+        self.once: set[str] = set()  # other names
+        self.kept: dict[Value, Access] = {}  # values that are there in later phases
 
     def merge_outer(self) -> list[list[int]]:
         """The outer axes, those that are as one axis for every array taken together."""
+        domain = self.group.domain
         merged: list[list[int]] = []
-        strides = self.group.patterns
-        for k in range(self.group.split):
-            size = self.group.sizes[k]
-            if merged and all(s[merged[-1][-1]] == s[k] * size for s in strides):
+        for k, size in enumerate(domain.sizes[: domain.split]):
+            if merged and all(s[k - 1] == s[k] * size for s in domain.patterns):
                 merged[-1].append(k)
             else:
                 merged.append([k])
         return merged
 
-    def access(self, root: Value | None, offset: int, strides: tuple[int, ...]) -> Access:
-        inner = strides[-1] if self.row and strides else 0
-        return Access(root, offset, tuple([strides[part[-1]] for part in self.merged]), inner)
+    def is_along(self, value: Value) -> bool:
+        """Whether a value made here has an element for each of the row."""
+        return self.levels[value] == ELEMENT and not self.group.makers[value].reduced
 
-    def load_of(self, member: Member, x: Value) -> Access:
-        root, offset, _ = self.group.layout.place(x)
-        return self.access(root, offset, self.group.strides(x, self.group.axes_of_operand(member, x)))
-
-    def place_of(self, value: Value) -> Access:
-        root, offset, _ = self.group.layout.place(value)
-        return self.access(root, offset, self.group.strides(value, self.group.axes[value]))
+    def access(self, member: Member, name: str) -> Access:
+        """Where an operand that comes from outside is, or the output."""
+        strides = padded(member.strides[name], self.group.sizes)
+        outer = tuple([strides[part[-1]] for part in self.merged])
+        inner = strides[-1] if self.row else 0
+        if name in PLACES:
+            return Access(None, 0, outer, inner)
+        root, offset, _ = self.group.layout.place(member.step.out if name == "out" else member.given[name])
+        return Access(root, offset, outer, inner)
 
     def build(self) -> Loop:
-        self.find_phases()
-        computed, kept = self.find_demands()
-        for member in self.group.members:
-            if self.level(member) != "full" or member.formula.kind == "gather":
-                self.outside_rows(member)
-        for q in range(max(self.phase.values(), default=0) + 1):
-            self.write_phase(q, computed, kept)
-        for statements in (self.loop.before, *self.loop.between.values(), *self.loop.along.values()):
-            self.note_memory(statements)
+        phases, costs = self.find_phases()
+        computed = self.find_demands(phases, costs)
+        for self.phase in range(max(phases.values(), default=0) + 1):
+            self.here.clear()
+            for member in self.group.members:
+                out, is_first = member.step.out, phases[member] == self.phase
+                if is_first and member.formula.kind == "reduction":
+                    self.reduce(member)
+                elif self.phase in computed[out] if self.is_along(out) else is_first:
+                    self.compute(member, is_first and out in self.stored)
+            if not self.loop.along[self.phase]:
+                del self.loop.along[self.phase]
         return self.loop
 
-    def find_phases(self) -> None:
+    def find_phases(self) -> tuple[dict[Member, int], dict[Value, int]]:
+        """The first phase in which each member can be computed, and what computing a value along the row again would cost."""
+        phases: dict[Member, int] = {}
+        ready: dict[Value, int] = {}
+        costs: dict[Value, int] = defaultdict(int)
         for member in self.group.members:
-            found = {}
-            for name, x in operands(member.step).items():
-                if isinstance(x, Value) and (at := self.group.find(x)) is not None:
-                    found[name] = at[0]
-            self.inside[member] = found
-            phase = max([self.ready[v] for v in found.values()], default=0)
-            self.phase[member] = phase
-            over_row = member.reduced and self.level(member) == "full"
-            self.ready[member.step.out] = phase + 1 if over_row else phase
+            out, inside = member.step.out, member.inside.values()
+            phases[member] = ready[out] = max([ready[v] for v in inside], default=0)
+            ready[out] += bool(member.reduced) and self.levels[out] == ELEMENT
+            if self.is_along(out):
+                loads = len(member.strides.keys() & member.given.keys())
+                costs[out] = member.formula.cost + loads + sum([costs[v] for v in inside])
+        return phases, costs
 
-    def find_demands(self) -> tuple[dict[Value, set[int]], dict[Value, Any]]:
-        """The phases in which each value along the row is computed, and where those that stay between phases are kept."""
+    def find_demands(self, phases: dict[Member, int], costs: dict[Value, int]) -> dict[Value, set[int]]:
+        """The phases in which each value along the row is computed; notes those that are kept between phases."""
         demanded: dict[Value, set[int]] = defaultdict(set)
-        computed: dict[Value, set[int]] = {}
-        kept: dict[Value, Any] = {}
-        costs = self.chain_costs()
         for member in reversed(self.group.members):
-            if self.level(member) != "full" or member.formula.kind == "gather":
+            out, here = member.step.out, {phases[member]}
+            if self.levels[out] != ELEMENT:
                 continue
-            out, phases = member.step.out, {self.phase[member]}
-            if not member.reduced:
+            if self.is_along(out):
+                demanded[out] |= here if out in self.stored else set()
+                if len(demanded[out]) > 1 and costs[out] > RECOMPUTED:
+                    demanded[out] = {min(demanded[out])}
+                    self.kept[out] = self.keep(member)
+                here = demanded[out]
+            for value in member.inside.values():
+                demanded[value] |= here
+        return demanded
+
+    def keep(self, member: Member) -> Access:
+        """Where a value is from one phase to the next: in the output that it is stored to, or in scratch memory."""
+        out, place = member.step.out, self.access(member, "out")
+        if out in self.stored and place.inner == 1:
+            return place
+        number = self.loop.slots[out.dtype.name]
+        self.loop.slots[out.dtype.name] += 1
+        return Access(Slot(out.dtype, number), 0, (0,) * len(self.merged), 1)
+
+    def part(self, level: int) -> list[Statement]:
+        """Where statements of this phase belong that are done so often."""
+        return (self.loop.before, self.loop.between[self.phase], self.loop.along[self.phase])[level]
+
+    def compute(self, member: Member, is_stored: bool) -> None:
+        """Write what computes a value, or for a gather, what computes it at one place of the row."""
+        out = member.step.out
+        part = self.part(self.levels[out])
+        if member.formula.kind == "gather":
+            self.names[out] = self.gather(member, part)
+        else:
+            part.append(Compute(self.names[out], member, self.operands(member, part)))
+            self.here.add(self.names[out])
+        if is_stored:
+            part.append(Store(self.access(member, "out"), self.names[out]))
+        if out in self.kept and isinstance(self.kept[out].root, Slot):
+            part.append(Store(self.kept[out], self.names[out]))
+
+    def reduce(self, member: Member) -> None:
+        out, name = member.step.out, self.names[member.step.out]
+        part = self.part(self.levels[out])
+        given, dtype = self.operand(member, "a", part)
+        if self.levels[out] == ELEMENT and member.reduced & self.row:
+            part.append(Reduce(name, member, given, dtype, out.dtype))
+            part = self.loop.between[self.phase + 1]
+            if member.reduced == self.row and not self.loop.blocked:
                 if out in self.stored:
-                    demanded[out].add(self.phase[member])
-                phases = demanded[out]
-                if len(phases) > 1 and costs[out] > RECOMPUTED:
-                    phases = {min(phases)}
-                    place = self.place_of(out)
-                    if out in self.stored and place.inner == 1:
-                        kept[out] = place
-                    else:
-                        dtype = out.dtype.name
-                        kept[out] = dtype, self.loop.slots[dtype]
-                        self.loop.slots[dtype] += 1
-                computed[out] = phases
-            for value in self.inside[member].values():
-                if value in self.makers and self.level(self.makers[value]) == "full" and not self.makers[value].reduced:
-                    demanded[value] |= phases
-        return computed, kept
+                    part.append(Store(self.access(member, "out"), name))
+                return
+            given, dtype = name, out.dtype
+        of_many_rows = part is not self.part(ELEMENT) and member.step.op.lowering == "out + a"
+        is_wide = self.widen and of_many_rows and out.dtype == np.float32
+        total = np.dtype(np.float64) if is_wide else out.dtype
+        self.loop.sums[out] = Reduce(self.access(member, "out"), member, given, dtype, total)
+        part.append(self.loop.sums[out])
 
-    def chain_costs(self) -> dict[Value, int]:
-        """What computing a value again, from what is loaded and from numbers of the row, would cost."""
-        costs: dict[Value, int] = {}
-        for member in self.group.members:
-            cost = member.formula.cost
-            for name, x in operands(member.step).items():
-                if isinstance(x, Value):
-                    source = self.inside[member].get(name)
-                    cost += 1 if source is None else costs[source]
-            along = self.level(member) == "full" and not member.reduced and member.formula.kind != "gather"
-            costs[member.step.out] = cost if along else 0
-        return costs
+    def gather(self, member: Member, part: list[Statement]) -> str:
+        """The name of the value at one place of the row, after what loads it from there or computes it there."""
+        name = self.names[member.step.out]
+        place, _ = self.operand(member, "indices", part)
+        if "a" not in member.inside:
+            part.append(Load(name, self.access(member, "a"), place))
+            return name
+        needed = {member.inside["a"]}
+        for m in reversed(self.group.members):
+            needed.update(m.inside.values() if m.step.out in needed and self.is_along(m.step.out) else ())
+        for m in self.group.members:
+            if m.step.out in needed and self.is_along(m.step.out):
+                part.append(Compute(f"{name}_{self.names[m.step.out]}", m, self.operands(m, part, place, f"{name}_")))
+        return f"{name}_{self.names[member.inside['a']]}"
 
-    def operand_names(
-        self, member: Member, at: str | None, statements: list[Statement], available: dict[Value, str]
+    def operands(
+        self, member: Member, part: list[Statement], at: str | None = None, prefix: str = ""
     ) -> dict[str, Any]:
-        """The names that a formula's operands have in the source; what is not there yet is loaded."""
-        names: dict[str, Any] = {}
-        for name, x in operands(member.step).items():
-            if not isinstance(x, Value):
-                names[name] = Known(x, x.dtype if isinstance(x, np.generic) else None)
-            elif name in self.inside[member]:
-                source = self.inside[member][name]
-                names[name] = available.get(source, self.names[source]), source.dtype
-            else:
-                names[name] = self.load(self.load_of(member, x), at, statements), x.dtype
-            if name == "indices":
-                names[name] = self.checked_index(member, x, names[name][0], at, statements), np.dtype(np.int64)
-        for name in member.formula.names & PLACES:
-            shape = member.step.out.shape
-            strides = c_strides(shape)
-            if name == "position":
-                axis = member.step.attrs["axis"] % len(shape)
-                strides = tuple([int(i == axis) for i in range(len(shape))])
-            over = [0] * len(self.group.sizes)
-            for a, s in zip(self.group.axes[member.step.out], strides):
-                if a is not None:
-                    over[a] = s
-            names[name] = self.load(self.access(None, 0, tuple(over)), at, statements), np.dtype(np.int64)
-        return names
+        """What the names in a formula stand for; at the place `at` of the row, if given, names begin with the prefix."""
+        names = (*member.formula.operands, *sorted(member.formula.names & PLACES))
+        return {name: self.operand(member, name, part, at, prefix) for name in names}
 
-    def checked_index(self, member: Member, x: Value, index: str, at: str | None, statements: list[Statement]) -> str:
-        """The name of an index after it was checked: once for each row, unless it differs along the row."""
-        place = f"p_{self.names[member.step.out]}" + ("" if at is None else f"_{at}")
-        source = self.inside[member].get("indices")
-        level = self.load_of(member, x).level if source is None else self.level(self.makers[source])
-        target = statements if at is not None or level == "full" else self.loop.between[self.phase[member]]
-        if not any(isinstance(s, Place) and s.name == place for s in target):
-            target.append(Place(place, index, member.step.out.shape[member.step.attrs["axis"]]))
-        return place
+    def operand(self, member: Member, name: str, part: list[Statement], at: str | None = None, prefix: str = "") -> Any:
+        """A number, or the name and dtype of an operand; what is not there yet is loaded."""
+        x: Any = member.given.get(name)
+        source = member.inside.get(name)
+        if source is None and name not in member.strides:
+            return x
+        if source is None:
+            access = self.access(member, name)
+            level, found = access.level, self.load(access, at, part)
+        else:
+            level, found = self.levels[source], self.names[source]
+            if at and self.is_along(source):
+                found = prefix + found
+            elif source in self.kept and self.is_new(found, in_phase=True):
+                part.append(Load(found, self.kept[source]))
+        if name == "indices":  # is checked, once for each row unless it differs along the row
+            index, found = found, f"p_{self.names[member.step.out]}" + (f"_{at}" if at else "")
+            in_phase = level == ELEMENT and not at
+            if self.is_new(found, in_phase):
+                along = member.given["a"] if member.formula.kind == "gather" else member.step.out
+                size = along.shape[member.step.attrs["axis"]]
+                (part if at or in_phase else self.part(ROW)).append(Place(found, index, size))
+        return found, np.dtype(np.int64) if name in (*PLACES, "indices") else x.dtype
 
-    def load(self, access: Access, at: str | None, statements: list[Statement]) -> str:
-        """The name of what is loaded: for each element where it is needed, for each row or the whole loop at the beginning."""
-        place = at if access.level == "full" else None
-        key = (access, place if access.level == "full" else None)
-        target = {"full": statements, "row": self.loop.between[0], "scalar": self.loop.before}[access.level]
-        if key not in self.loaded:
-            self.loaded[key] = f"{self.prefix}x{len(self.loaded)}"
-        name = self.loaded[key]
-        if not any(isinstance(s, Load) and s.name == name for s in target):
-            if access.level == "row":
-                target.insert(0, Load(name, access))
-            else:
-                target.append(Load(name, access, place))
+    def load(self, access: Access, at: str | None, part: list[Statement]) -> str:
+        """The name of what is loaded: each element in each phase that needs it, other things once."""
+        at = at if access.level == ELEMENT else None
+        name = self.loaded.setdefault((access, at), f"{self.prefix}x{len(self.loaded)}")
+        if self.is_new(name, in_phase=access.level == ELEMENT and not at):
+            (part if access.level == ELEMENT else self.part(access.level)).append(Load(name, access, at))
         return name
 
-    def outside_rows(self, member: Member) -> None:
-        """A step that runs once for each row, or once for the whole loop."""
-        out, name = member.step.out, self.names[member.step.out]
-        level = self.level(member)
-        target = self.loop.before if level == "scalar" else self.loop.between[self.phase[member]]
-        if member.formula.kind == "gather":
-            self.gather(member, target)
-        elif member.reduced:
-            names = self.operand_names(member, None, target, {})
-            self.sum(member, names["a"][0], target, self.place_of(out), widen=True)
-            return
-        else:
-            target.append(Compute(name, member, self.operand_names(member, None, target, {})))
-        if out in self.stored:
-            self.loop.between[self.phase[member]].append(Store(self.place_of(out), name))
-
-    def sum(self, member: Member, name: str, target: list[Statement], access: Access, widen: bool) -> None:
-        dtype = member.step.out.dtype
-        if widen and self.widen and dtype == np.float32 and member.step.op.lowering == "out + a":
-            dtype = np.dtype(np.float64)  # the sums of many rows
-        self.loop.sums[member.step.out] = Accumulate(access, member, name, dtype)
-        target.append(self.loop.sums[member.step.out])
-
-    def gather(self, member: Member, target: list[Statement]) -> None:
-        """The value at one place of the row: computed there."""
-        out, source = member.step.out, operands(member.step)["a"]
-        inside = self.inside[member]
-        if "indices" in inside:
-            index = self.names[inside["indices"]]
-        else:
-            index = self.load(self.load_of(member, operands(member.step)["indices"]), None, target)
-        place, name = f"p_{self.names[out]}", self.names[out]
-        target.append(Place(place, index, source.shape[member.step.attrs["axis"]]))
-        if "a" not in inside:
-            target.append(Load(name, self.load_of(member, source), place))
-            return
-        available: dict[Value, str] = {}
-        self.chain(inside["a"], place, f"{name}_", target, available)
-        result = available.get(inside["a"], self.names[inside["a"]])
-        target.append(Copy(name, result))
-
-    def chain(
-        self, value: Value, place: str, prefix: str, target: list[Statement], available: dict[Value, str]
-    ) -> None:
-        member = self.makers[value]
-        if value in available or self.level(member) != "full" or member.reduced:
-            return
-        for source in self.inside[member].values():
-            self.chain(source, place, prefix, target, available)
-        names = self.operand_names(member, place, target, available)
-        available[value] = prefix + self.names[value]
-        target.append(Compute(available[value], member, names, place))
-
-    def write_phase(self, q: int, computed: dict[Value, set[int]], kept: dict[Value, Any]) -> None:
-        body = self.loop.along[q]
-        here: set[Value] = set()
-
-        def fetch(member: Member) -> None:
-            for source in self.inside[member].values():
-                if source in kept and source not in here:
-                    body.append(Fetch(self.names[source], kept[source]))
-                    here.add(source)
-
-        for member in self.group.members:
-            if self.level(member) != "full" or member.formula.kind == "gather":
-                continue
-            out, name = member.step.out, self.names[member.step.out]
-            if member.reduced and self.phase[member] == q:
-                fetch(member)
-                self.reduce(member, body, q)
-            elif not member.reduced and q in computed[out]:
-                fetch(member)
-                body.append(Compute(name, member, self.operand_names(member, None, body, {})))
-                here.add(out)
-                if out in self.stored and q == self.phase[member]:
-                    body.append(Store(self.place_of(out), name))
-                if out in kept and not isinstance(kept[out], Access):
-                    body.append(Keep(kept[out], name))
-        if not body:
-            del self.loop.along[q]
-
-    def reduce(self, member: Member, body: list[Statement], q: int) -> None:
-        out, name = member.step.out, self.names[member.step.out]
-        given = self.operand_names(member, None, body, {})["a"][0]
-        if not member.reduced & self.row:
-            self.sum(member, given, body, self.place_of(out), widen=False)
-            return
-        total = f"{name}_total"
-        body.append(Reduce(total, member, given))
-        after = self.loop.between[q + 1]
-        after.insert(0, Finish(name, total, member))
-        if self.is_sum(member):
-            self.sum(member, name, [], self.place_of(out), widen=True)
-            after.insert(1, self.loop.sums[out])
-        elif out in self.stored:
-            after.insert(1, Store(self.place_of(out), name))
-
-    def note_memory(self, statements: list[Statement]) -> None:
-        for s in statements:
-            if isinstance(s, (Load, Store)) and s.access.root is not None:
-                found = self.loop.reads if isinstance(s, Load) else self.loop.writes
-                if s.access.root not in found:
-                    found.append(s.access.root)
+    def is_new(self, name: str, in_phase: bool) -> bool:
+        """Whether a name does not exist yet, in this phase or in the whole loop; from now on it does."""
+        names = self.here if in_phase else self.once
+        is_new = name not in names
+        names.add(name)
+        return is_new
 
 
 def describe(group: Group, stored: set[Value], prefix: str = "", widen: bool = True) -> Loop:

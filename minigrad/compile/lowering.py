@@ -20,6 +20,7 @@ from ..ir.graph import Number, Step, Value
 from ..ir.whole import WHOLE
 
 DTYPES = {"float32": "f4", "float64": "f8", "int32": "i4", "int64": "i8", "bool": "b1"}  # and their names in the source
+SHORT = {np.dtype(name): short for name, short in DTYPES.items()}
 # Which functions a formula may call, and the kinds of dtype that they are for.
 _OF_FLOATS = (
     "arccos arccosh arcsin arcsinh arctan arctan2 arctanh ceil cos cosh erf exp expm1 floor hypot log log10 log1p log2 normal_cdf power "
@@ -34,6 +35,7 @@ _NODES = (
     ast.Load, ast.USub, ast.UAdd, ast.Not, ast.Invert, ast.And, ast.Or, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE,
     *_OPERATORS,
 )  # fmt: skip
+_COUNTED = (ast.operator, ast.cmpop, ast.IfExp)  # additions, and what costs as much
 COSTS = {"abs": 1, "maximum": 1, "minimum": 1, "sign": 2, "sqrt": 6, "floor": 1, "ceil": 1, "trunc": 1, "exp": 12}
 
 
@@ -43,11 +45,13 @@ class NoLoweringError(Exception):
 
 @dataclass(frozen=True)
 class Formula:
-    """The checked formula of an op: its tree, the names it mentions, and what kind of loop it needs."""
+    """The checked formula of an op: its tree, what it mentions, and what kind of loop it needs."""
 
     tree: ast.expr
     names: frozenset[str]
+    operands: tuple[str, ...]  # those of the names that are not in PLACES
     kind: str  # "elementwise", "reduction" or "gather"
+    dtypes: str  # the kinds of dtype that it can be computed in
     cost: int  # of one element, in additions
 
 
@@ -55,35 +59,35 @@ class Formula:
 def formula_of(text: str) -> Formula:
     """Read a formula; one that is made of anything else than numbers, names and known functions is refused."""
     tree = ast.parse(text, mode="eval").body
-    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-    names: set[str] = set()
-    cost = 0
-    for node in ast.walk(tree):
+    nodes = list(ast.walk(tree))
+    for node in nodes:
         if not isinstance(node, _NODES) or isinstance(node, ast.Constant) and type(node.value) not in (int, float):
             raise NoLoweringError(f"the formula {text!r} has something else than numbers, names and functions in it")
-        if isinstance(node, ast.Call):
-            known = isinstance(node.func, ast.Name) and node.func.id in VOCABULARY and not node.keywords
-            if not known:
-                raise NoLoweringError(f"the formula {text!r} calls a function that is not known")
-            cost += COSTS.get(node.func.id, 20)  # type: ignore[attr-defined]
-        elif isinstance(node, ast.Compare) and len(node.ops) != 1:
+        if isinstance(node, ast.Call) and (getattr(node.func, "id", "") not in VOCABULARY or node.keywords):
+            raise NoLoweringError(f"the formula {text!r} calls a function that is not known")
+        if isinstance(node, ast.Compare) and len(node.ops) != 1:
             raise NoLoweringError(f"the formula {text!r} compares more than two numbers at once")
-        elif isinstance(node, ast.Name) and id(node) not in called:
-            names.add(node.id)
-        cost += 4 if isinstance(node, ast.Div) else isinstance(node, (ast.operator, ast.cmpop, ast.IfExp))
-    gathers = any(isinstance(node, ast.Subscript) for node in ast.walk(tree))
-    kind = "gather" if gathers else "reduction" if "out" in names else "elementwise"
-    return Formula(tree, frozenset(names - _NUMBERS - {"out"}), kind, cost)
+    words = [node.id for node in nodes if isinstance(node, ast.Name)]
+    called = [word for word in words if word in VOCABULARY]
+    names = frozenset(words) - {*called, *_NUMBERS, "out"}
+    divides = any(isinstance(node, ast.Div) for node in nodes)
+    dtypes = (
+        "f"
+        if divides or not _NUMBERS.isdisjoint(words)
+        else min([VOCABULARY[f] for f in called], key=len, default="bif")
+    )
+    cost = sum([COSTS.get(f, 20) for f in called])
+    cost += sum([4 if isinstance(node, ast.Div) else isinstance(node, _COUNTED) for node in nodes])
+    gathers = any(isinstance(node, ast.Subscript) for node in nodes)
+    kind = "gather" if gathers else "reduction" if "out" in words else "elementwise"
+    return Formula(tree, names, tuple(sorted(names - PLACES)), kind, dtypes, cost)
 
 
 def operands(step: Step) -> dict[str, Any]:
     """What the names in a step's formula stand for: Values, Numbers and plain numbers."""
     signature = step.op.signature
-    given = dict(zip(signature.inputs, step.inputs))
-    found = {}
-    for name in sorted(formula_of(step.op.lowering).names - PLACES):
-        found[name] = given[name] if name in given else step.attrs.get(name, signature.defaults.get(name))
-    return found
+    given = {**signature.defaults, **step.attrs, **dict(zip(signature.inputs, step.inputs))}
+    return {name: given.get(name) for name in formula_of(step.op.lowering).operands}
 
 
 def sample(x: Any) -> Any:
@@ -107,21 +111,17 @@ def formula(step: Step) -> Formula:
     found = formula_of(op.lowering)
     given = operands(step)
     for x in (*given.values(), step.out):
-        if isinstance(x, Value) and (x.dtype.name not in DTYPES or not x.size):
-            raise NoLoweringError(f"{op.name} of {x.dtype}{list(x.shape)} is left to NumPy")
-        if not isinstance(x, (Value, Number, bool, int, float, np.bool_, np.integer, np.floating)):
+        if isinstance(x, Value):
+            if x.dtype not in SHORT or not x.size:
+                raise NoLoweringError(f"{op.name} of {x.dtype}{list(x.shape)} is left to NumPy")
+        elif not isinstance(x, (Number, bool, int, float, np.bool_, np.integer, np.floating)):
             raise NoLoweringError(f"{op.name}: {type(x).__name__} is no number")
     work = work_dtype(step)
-    if work.name not in DTYPES:
+    if work not in SHORT:
         raise NoLoweringError(f"{op.name} computes in {work}")
-    for node in ast.walk(found.tree):
-        name = node.id if isinstance(node, ast.Name) else ""
-        floats_only = isinstance(node, ast.Div) or name in _NUMBERS
-        if floats_only and work.kind != "f" or name in VOCABULARY and work.kind not in VOCABULARY[name]:
-            raise NoLoweringError(f"{op.name} of {work} is left to NumPy")
-    indices = given.get("indices")
-    if indices is not None and (
-        not isinstance(indices, Value) or indices.ndim != step.out.ndim or indices.shape[step.attrs["axis"]] != 1
-    ):
+    if work.kind not in found.dtypes:
+        raise NoLoweringError(f"{op.name} of {work} is left to NumPy")
+    shape = getattr(given.get("indices"), "shape", ())
+    if "indices" in given and (len(shape) != step.out.ndim or shape[step.attrs["axis"]] != 1):
         raise NoLoweringError(f"{op.name} with more than one index for each row")
     return found

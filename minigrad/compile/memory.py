@@ -14,7 +14,7 @@ from ..engine.op import OPS
 from ..ir.graph import Graph, Step, Value
 from .group import Group, Layout, Schedule
 from .loops import Load, Loop, Store
-from .lowering import DTYPES, operands
+from .lowering import operands
 from .views import c_strides
 
 
@@ -27,7 +27,7 @@ def with_own_outputs(graph: Graph) -> Graph:
     for value in graph.outputs:
         root, offset, strides = layout.place(value)
         own = root in made and root not in taken and value.size == root.size
-        if (not own or offset or strides != c_strides(value.shape)) and value.dtype.name in DTYPES and value.size:
+        if not own or offset or strides != c_strides(value.shape):
             steps.append(Step(OPS["clone"], (value,), {}, (Value(value.shape, value.dtype),)))
             value = steps[-1].out
         taken.add(root)

@@ -5,64 +5,52 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
+from numba.core.errors import NumbaError
 
 from ..engine.op import OPS
-from ..errors import IndexingError, MinigradError, ShapeError
 from ..ir.graph import Graph, Number, Step, Value, at_sizes
 from ..runtime.memory import keep_freed_memory
 from ..runtime.threads import all_cores_busy, run_parallel, thread_count
 from .cache import load
 from .group import Group, Layout, Schedule
+from .loop_call import Call, Known, LoopCall, joined, wrong_index
 from .loops import Loop, describe
-from .numba_source import HEADER, Kernel, NumbaWriter, kind_of
-from .views import c_strides
+from .numba_source import HEADER, Kernel, NumbaWriter
 
-__all__ = ["HEADER", "LoopCall", "WholeCall", "whole"]
+__all__ = ["NumbaError", "NumbaLoopCall", "WholeCall", "whole"]
 
 PARALLEL = 100_000  # points of a loop that are worth a second thread
 GRAIN = 2048  # elements of one axis that a thread gets a multiple of
 SMALL = 1 << 15  # additions and multiplications: below, calls cost more than the work
-_JOIN: dict[str, np.ufunc] = {
-    "+": np.add, "*": np.multiply, "maximum": np.maximum, "minimum": np.minimum, "or": np.logical_or, "and": np.logical_and,
-}  # fmt: skip
 empty = np.empty
-Known = dict[Any, Any]
 
 
-class LoopCall:
-    """One compiled loop. `shared` says which of its outputs take the memory of an array that is read for the last time."""
+class NumbaLoopCall(LoopCall):
+    """One loop as numba compiles it, for NumPy's arrays; a large one is divided among threads."""
 
     def __init__(self, loop: Loop, constants: dict[Value, Any], shared: Mapping[Value, Value]):
         keep_freed_memory()  # getting new pages for each result takes longer than many a loop
-        self.loop, self.shared = loop, shared
-        self.kernel: Kernel = NumbaWriter(constants, shared=shared).function("loop", loop)
+        super().__init__(loop, NumbaWriter(constants, shared=shared).function("loop", loop), shared)
         (made,) = load(HEADER + "\n\n" + self.kernel.text).loop.overloads.values()
         self.function = made.entry_point  # past the look at types, which are known
 
-    @property
-    def source(self) -> str:
-        """The text, and the sizes that it is called with here."""
-        arrays = ", ".join(f"a{k}: {v.dtype}{list(v.shape)}" for k, v in enumerate(self.kernel.arrays))
-        return f"# Here over {list(self.loop.group.sizes)}, with {arrays}\n{self.kernel.text}"
-
-    def at(self, sizes: Mapping[str, int], ready: set[Value]) -> Callable[[Known], None]:
-        """The call for certain sizes: it takes its arrays from those that are known, and puts what it makes there.
-
-        `ready` are the values that are there already: one that several loops write to is made by the first of them.
-        """
-        loop, kernel, function = self.loop, self.kernel, self.function
-        new = [(v, at_sizes(v.shape, sizes), v.dtype) for v in loop.writes if v not in self.shared and v not in ready]
+    def at(self, sizes: Mapping[str, int], ready: set[Value], xp: Any) -> Call:
+        loop, kernel, function, arrays = self.loop, self.kernel, self.function, _picked(self.kernel.arrays)
+        new = self.new(sizes, ready)
         taken = [(v, self.shared[v]) for v in loop.writes if v in self.shared]
         count = at_sizes(loop.outer[0] if loop.outer else loop.row if loop.blocked else 1, sizes)
         grain, row = GRAIN if loop.blocked else 1, at_sizes(loop.row, sizes)
         scratch = [(rows * row, np.dtype(dtype)) for dtype, rows in kernel.scratch.items()]
-        sums = [(s, math.prod(at_sizes(s.value.shape, sizes)), s.dtype) for s in kernel.sums]
         shapes = [at_sizes(s.value.shape, sizes) for s in kernel.sums]
+        sums = [(math.prod(shape), s.dtype) for s, shape in zip(kernel.sums, shapes)]
         ints = at_sizes(tuple(kernel.ints), sizes)
         numbers = [(at_sizes(x, sizes), kind) for x, kind in kernel.numbers]
+        varies = any(isinstance(x, Number) for x, _ in numbers)
+        fixed = ints if varies else (*ints, *[_number(x, kind, {}) for x, kind in numbers])
         threads = min(thread_count(), -(-count // grain)) if at_sizes(loop.size, sizes) >= PARALLEL else 1
 
         def call(known: Known) -> None:
@@ -70,21 +58,25 @@ class LoopCall:
                 known[value] = empty(shape, dtype)
             for value, source in taken:
                 known[value] = known[source]
-            given = [*ints, *[_number(x, kind, known) for x, kind in numbers], *[known[v] for v in kernel.arrays]]
-            if threads == 1 or all_cores_busy():
-                totals = [empty(size, dtype) for _, size, dtype in sums]
-                wrong = function(0, count, *given, *totals, *[empty(size, dtype) for size, dtype in scratch])
+            given = (*fixed, *[_number(x, kind, known) for x, kind in numbers]) if varies else fixed
+            if threads > 1 and not all_cores_busy():
+                wrong, totals = divided((*given, *arrays(known)))
+            elif sums or scratch:
+                totals = [empty(size, dtype) for size, dtype in sums]
+                rows = [empty(size, dtype) for size, dtype in scratch]
+                wrong = function(0, count, *given, *arrays(known), *totals, *rows)
             else:
-                wrong, totals = divided(given)
+                wrong, totals = function(0, count, *given, *arrays(known)), []
             if wrong:
-                raise _wrong_index(wrong)
-            for (total, _, _), shape, made in zip(sums, shapes, totals):
-                known[total.value] = made.astype(total.value.dtype, copy=False).reshape(shape)
+                raise wrong_index(wrong)
+            for k, total in enumerate(totals):
+                value = kernel.sums[k].value
+                known[value] = total.astype(value.dtype, copy=False).reshape(shapes[k])
 
-        def divided(given: list[Any]) -> tuple[int, list[Any]]:
+        def divided(given: tuple[Any, ...]) -> tuple[int, list[Any]]:
             share = -(-count // (threads * grain)) * grain
             edges = [*[min(k * share, count) for k in range(threads)], count]
-            parts = [empty((threads, size), dtype) for _, size, dtype in sums]
+            parts = [empty((threads, size), dtype) for size, dtype in sums]
             jobs = [
                 partial(
                     function, edges[k], edges[k + 1], *given, *[part[k] for part in parts],
@@ -93,7 +85,7 @@ class LoopCall:
                 for k in range(threads)
             ]  # fmt: skip
             wrong = sum(run_parallel(jobs))
-            return wrong, [_JOIN[kind_of(s.member)].reduce(part, axis=0) for (s, _, _), part in zip(sums, parts)]
+            return wrong, [joined(s, part) for s, part in zip(kernel.sums, parts)]
 
         return call
 
@@ -101,48 +93,35 @@ class LoopCall:
 class WholeCall:
     """A whole graph as one compiled function with its sizes in the source: what takes longest of it is the call."""
 
-    def __init__(
-        self, kernel: Kernel, loops: dict[Group, Loop], graph: Graph, roots: list[Value], constants: list[Any],
-        into: Mapping[int, int],
-    ):  # fmt: skip
-        self.loops, self.kernel, self.constants = loops, kernel, constants
+    def __init__(self, kernel: Kernel, graph: Graph, roots: list[Value], constants: list[Any], into: Mapping[int, int]):
+        self.kernel, self.constants = kernel, constants
         self.source = HEADER + "\n\n" + kernel.text
         self.function = load(self.source).whole
-        self.shapes = [v.shape for v in graph.inputs]
-        given = set(kernel.arrays)
+        self.inputs, given = graph.inputs, set(kernel.arrays)
         self.places = [i for i, v in enumerate(graph.inputs) if v in given]
-        self.targets = [(i, graph.inputs[i]) for i in into.values()]
+        self.written = [(graph.outputs[i], target) for i, target in into.items()]
         own = [(v, r) for i, (v, r) in enumerate(zip(graph.outputs, roots)) if i not in into]
         # In the memory of an output any shape will do; the function knows the number of its axes.
         self.outputs = [(v.shape if v.ndim == r.ndim else r.shape, r.dtype) for v, r in own]
-        self.reshaped = [(i, v.shape) for i, (v, r) in enumerate(own) if v.ndim != r.ndim]
+        self.made, self.reshaped = [v for v, _ in own], any(v.ndim != r.ndim for v, r in own)
 
-    def __call__(self, arrays: Sequence[np.ndarray], numbers: Mapping[Number, Any] | None) -> list[np.ndarray]:
+    def __call__(self, known: Known) -> None:
+        """Make all outputs from inputs in C order; one that belongs into an input is that input."""
+        arrays = [known[v] for v in self.inputs]
         outs = [empty(shape, dtype) for shape, dtype in self.outputs]
-        known = [_number(x, kind, numbers) for x, kind in self.kernel.numbers]
-        wrong = self.function(
-            *self.addresses(arrays), *[arrays[i] for i in self.places], *self.constants, *known, *outs
-        )
+        numbers = [_number(x, kind, known) for x, kind in self.kernel.numbers]
+        given = [arrays[i] for i in self.places]
+        wrong = self.function(*self.addresses(arrays), *given, *self.constants, *numbers, *outs)
         if wrong:
-            raise self._error(wrong, arrays)
-        for i, shape in self.reshaped:
-            outs[i] = outs[i].reshape(shape)
-        return outs
+            raise wrong_index(wrong)
+        for value, out in zip(self.made, outs):
+            known[value] = out.reshape(value.shape) if self.reshaped else out
+        for value, target in self.written:
+            known[value] = arrays[target]
 
     def addresses(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Where the inputs are that are written to, as one array; TypeError, as from numba, for arrays of another kind."""
-        for i, v in self.targets:
-            if not (type(arrays[i]) is np.ndarray and arrays[i].dtype == v.dtype and arrays[i].flags.carray):
-                raise TypeError("a compiled function writes into an array of another kind")
-            if arrays[i].shape != v.shape:
-                raise self._error(-1, arrays)
-        return [np.array([arrays[i].ctypes.data for i, _ in self.targets], np.int64)] if self.targets else []
-
-    def _error(self, wrong: int, arrays: Sequence[np.ndarray]) -> MinigradError:
-        if wrong > 0:
-            return _wrong_index(wrong)
-        shapes = [a.shape for a in arrays]
-        return ShapeError("a compiled graph got inputs of shapes that it was not made for", self.shapes, shapes)
+        """Where the inputs are that are written to, as one array."""
+        return [np.array([arrays[i].ctypes.data for _, i in self.written], np.int64)] if self.written else []
 
 
 def whole(
@@ -150,15 +129,16 @@ def whole(
     into: Mapping[int, int],
 ) -> WholeCall | None:  # fmt: skip
     """The graph as one function; None if there is much to compute, or a step that only its op can compute."""
-    if not schedule or _work(schedule) > SMALL:
+    if not schedule or sum(map(_work, schedule)) > SMALL:
         return None
     writer = NumbaWriter(constants, literal=True)
-    loops: dict[Group, Loop] = {}
+    loops: list[Loop] = []
     made: list[Value] = []
     read: list[Value] = []
     for k, (entry, values) in enumerate(zip(schedule, needed)):
         if isinstance(entry, Group):
-            loop = loops[entry] = describe(entry, values, f"g{k}_", widen=False)
+            loop = describe(entry, values, f"g{k}_", widen=False)
+            loops.append(loop)
             writer.loop(loop)
             made += [v for v in (*loop.writes, *loop.sums) if v not in made]
             read += loop.reads
@@ -168,46 +148,33 @@ def whole(
             made.append(entry.out)
             read += [left[0], right[0]]
     roots = [layout.place(v)[0] for v in graph.outputs]
-    in_order = [
-        layout.place(v)[1:] == (0, c_strides(v.shape)) and v.size == r.size for v, r in zip(graph.outputs, roots)
-    ]
-    if not all(in_order) or len(set(roots)) < len(roots) or not set(roots) <= set(made):
-        return None  # an output is a view of something else, or an input
     fixed = [v for v in constants if v in read and constants[v].size > 1]
     written = [(graph.inputs[to], roots[i]) for i, to in into.items()]
     targets = {target for target, _ in written}
     given = [v for v in graph.inputs if v in read and v not in targets]
     outputs = [root for i, root in enumerate(roots) if i not in into]
     inner = [v for v in made if v not in set(outputs)]
-    kernel = writer.whole("whole", [*given, *fixed], outputs, inner, list(loops.values()), written)
-    return WholeCall(kernel, loops, graph, roots, [constants[v] for v in fixed], into)
+    kernel = writer.whole("whole", [*given, *fixed], outputs, inner, loops, written)
+    return WholeCall(kernel, graph, roots, [constants[v] for v in fixed], into)
 
 
-def _work(schedule: Schedule) -> float:
-    """How many elements are computed; infinite if there is a step that is no loop."""
-    work = 0
-    for entry in schedule:
-        if isinstance(entry, Group):
-            work += math.prod(entry.sizes) * len(entry.members)
-        elif _is_product(entry):
-            work += entry.out.size * entry.inputs[0].shape[1]
-        else:
-            return math.inf
-    return work
+def _work(entry: Group | Step) -> float:
+    """How many elements are computed; infinite for a step that is neither a loop nor a product of matrices."""
+    if isinstance(entry, Group):
+        return math.prod(entry.sizes) * len(entry.members)
+    given, out = entry.inputs, entry.outputs[0]
+    is_product = entry.op is OPS["matmul"] and out.dtype.name in ("float32", "float64")
+    if is_product and all(isinstance(x, Value) and x.ndim == 2 and x.size and x.dtype == out.dtype for x in given):
+        return out.size * given[0].shape[1]
+    return math.inf
 
 
-def _is_product(step: Step) -> bool:
-    if step.op is not OPS["matmul"] or not all(isinstance(x, Value) and x.ndim == 2 and x.size for x in step.inputs):
-        return False
-    return all(x.dtype == step.out.dtype and x.dtype.name in ("float32", "float64") for x in step.inputs)
+def _picked(values: Sequence[Value]) -> Callable[[Known], Sequence[Any]]:
+    """A fast function from all that is known to what is known of some values."""
+    return itemgetter(*values) if len(values) > 1 else lambda known: [known[v] for v in values]
 
 
-def _number(x: Any, kind: str, known: Mapping[Any, Any] | None) -> Any:
+def _number(x: Any, kind: str, known: Mapping[Any, Any]) -> Any:
     """A number as a compiled function takes it: whole ones as the 64 bits of an int64."""
-    if isinstance(x, Number):
-        x = x.read() if known is None else known[x]
+    x = known[x] if isinstance(x, Number) else x
     return ((int(x) + 2**63) % 2**64) - 2**63 if kind == "i8" else float(x)
-
-
-def _wrong_index(count: int) -> IndexingError:
-    return IndexingError("an index is out of range in a compiled function", got=f"{count} of them")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ..ir.graph import Number, Value
+from ..ir.graph import Value
 from . import loops as L
 from .lowering import DTYPES
-from .source import Kernel, Writer, cast, identity, kind_of, short
+from .source import Kernel, Writer, cast, kind_of, short
 from .views import c_strides
 
 __all__ = ["HEADER", "Kernel", "NumbaWriter", "kind_of"]
@@ -19,7 +19,7 @@ import numpy as np
 from numba import carray, types
 
 from minigrad.maths import float32 as s, float64 as d, integers as i
-from minigrad.compile.addresses import at, matmul, stack
+from minigrad.maths.addresses import at, matmul, stack
 from minigrad.compile.cache import kernel
 
 f4, f8, i4, i8, b1 = np.float32, np.float64, np.int32, np.int64, np.bool_
@@ -47,71 +47,67 @@ class NumbaWriter(Writer):
     """Python that numba compiles: functions of minigrad.maths for each dtype."""
 
     modules = {"f4": "s.", "f8": "d.", "i4": "i.", "i8": "i.", "b1": "i."}
+    let_form = total_form = "{name} = {text}"
     of_powers = "f8"  # so that they are as exact as the power
 
     def __init__(self, constants: dict[Value, Any], literal: bool = False, shared: Any = None):
         super().__init__(constants, literal, shared)
-        self.row_count = 0
+        self.rows: dict[tuple[L.Loop | None, L.Access], str] = {}
+        self.current: L.Loop | None = None
         self.turned: list[Value] = []  # matrices of small products, transposed
-
-    def let(self, name: str, dtype: str | None, text: str) -> None:
-        self.write(f"{name} = {text}")
-
-    def assign(self, place: str, text: str) -> None:
-        self.write(f"{place} = {text}")
+        self.counted: dict[str, str] = {}  # names of the numbers of elements, and the number where the row begins
 
     def call(self, function: str, work: str, *given: str) -> str:
+        if function == "kept" and given[0] in self.counted:  # what is added to `j` alone is vectorised in 32 bits
+            given = ("j", *given[1:3], f"{given[3]} + {self.counted[given[0]]}")
         return f"abs({given[0]})" if function == "abs" else super().call(function, work, *given)
 
+    def write_load(self, s: L.Load) -> None:
+        super().write_load(s)
+        if s.access.root is None and s.access.inner == 1 and s.at is None:
+            self.counted[s.name] = self.offset(s.access)
+
     def element(self, access: L.Access, at: str | None = None) -> str:
-        if access.inner == 1 and at is None:
+        if isinstance(access.root, Value) and access.inner == 1 and at is None:
             if access.root in self.shared:  # one row for one memory, or it could not be vectorised
                 access = replace(access, root=self.shared[access.root])
-            if access not in self.rows:
-                self.rows[access] = f"r{self.row_count}"
-                self.row_count += 1
-            return f"{self.rows[access]}[j]"
+            return self.rows.setdefault((self.current, access), f"r{len(self.rows)}") + "[j]"
         return super().element(access, at)
 
     # Reductions
 
-    def total(self, s: L.Reduce) -> None:
-        dtype = s.member.step.out.dtype
-        first = self.known(identity(s.member, dtype), short(dtype))
-        if _is_ordered(s.member):
-            first = f"{self.modules[short(dtype)]}{'LEAST' if kind_of(s.member) == 'maximum' else 'MOST'}"
-        self.let(s.total, None, first)
+    def first(self, s: L.Reduce) -> str:
+        if isinstance(s.into, str) and _is_ordered(s.member):
+            return f"{self.modules[short(s.dtype)]}{'LEAST' if kind_of(s.member) == 'maximum' else 'MOST'}"
+        return super().first(s)
 
     def write_reduce(self, s: L.Reduce) -> None:
-        out, kind = short(s.member.step.out.dtype), kind_of(s.member)
-        if kind not in ("maximum", "minimum") or out == "b1":
+        if not isinstance(s.into, str) or not _is_ordered(s.member):
             return super().write_reduce(s)
-        given = cast(s.name, short(s.member.step.inputs[0].dtype), out)
-        if _is_ordered(s.member):
-            given = self.call("ordered_up" if kind == "maximum" else "ordered_down", out, given)
-        return self.assign(s.total, f"{kind[:3]}({s.total}, {given})")
+        kind, dtype = kind_of(s.member), short(s.dtype)
+        function = "ordered_up" if kind == "maximum" else "ordered_down"
+        given = self.call(function, dtype, cast(s.name, short(s.given), dtype))
+        return self.assign(f"{s.into}_total", f"{kind[:3]}({s.into}_total, {given})")
 
-    def finished(self, member: Any, total: str) -> str:
-        return self.call("unordered", short(member.step.out.dtype), total) if _is_ordered(member) else total
+    def finished(self, s: L.Reduce) -> str:
+        total = super().finished(s)
+        return self.call("unordered", short(s.dtype), total) if _is_ordered(s.member) else total
 
     def write_place(self, s: L.Place) -> None:
-        self.let(s.name, "i8", f"s.index(i8({s.index}), {self.size(s.size)})")
+        self.write(f"{s.name} = s.index(i8({s.index}), {self.size(s.size)})")
         self.write(f"wrong += {s.name} < 0")
-        self.let(s.name, "i8", f"max({s.name}, 0)")
+        self.write(f"{s.name} = max({s.name}, 0)")
 
     # Loops
 
     def loop(self, loop: L.Loop) -> None:
         """Write one loop, from `lo` to `hi` of its outermost axis."""
-        self.rows: dict[L.Access, str] = {}
+        self.current = loop
         self.in_blocks = loop.blocked and not self.literal
-        self.row_axes = loop.row_axes
         n = "n" if self.in_blocks else self.size(loop.row, "n")
         for value, total in loop.sums.items():
             self.write(f"for j in range({self.array(value)}.size):")
-            self.write(
-                f"    {self.array(value)}[j] = {self.known(identity(total.member, total.dtype), short(total.dtype))}"
-            )
+            self.write(f"    {self.array(value)}[j] = {self.first(total)}")
         self.statements(loop.before)
         start = self.depth
         if self.in_blocks:
@@ -124,7 +120,7 @@ class NumbaWriter(Writer):
         self.phases(loop, f"for j in range({n}):")
         fixed: list[str] = []  # rows that are the same all the time
         moving: list[str] = []  # and those that are others for each row
-        for access, row in self.rows.items():
+        for access, row in [(access, row) for (of, access), row in self.rows.items() if of is loop]:
             base = self.offset(access)
             text = f"{row} = {self.array(access.root)}[{f'{base} : {base} + {n}' if base != '0' else f':{n}'}]"
             (moving if any(access.outer) else fixed).append(text)
@@ -138,16 +134,8 @@ class NumbaWriter(Writer):
         """A small product of two matrices, each its memory, offset and strides."""
         (a, a_at, (a_row, a_step)), (b, b_at, (b_step, b_column)) = left, right
         rows, columns = out.shape
-        name, dtype, second = self.array(out), short(out.dtype), self.array(b)
-        if columns == 1:
-            one = f"{self.array(a)}[{a_at} + i0 * {a_row} + k * {a_step}] * {second}[{b_at} + k * {b_step}]"
-            self.write(f"for i0 in range({rows}):")
-            self.write(f"    {name}_total = {dtype}(0)")
-            self.write(f"    for k in range({inner}):")
-            self.write(f"        {name}_total = {self.call('plus', dtype, f'{name}_total', one)}")
-            self.write(f"    {name}[i0] = {name}_total")
-            return
-        if b_column != 1:
+        name, second = self.array(out), self.array(b)
+        if b_column != 1 and columns > 1:
             self.turned.append(Value((inner, columns), out.dtype))
             turned = self.array(self.turned[-1])
             self.write(f"for k in range({inner}):")
@@ -161,14 +149,6 @@ class NumbaWriter(Writer):
 
     # Functions
 
-    def passed(self) -> list[tuple[Any, str]]:
-        """The numbers, and the dtype that each is passed in."""
-        found = []
-        for _, number, _ in self.numbers.values():
-            is_whole = number.kind is int if isinstance(number, Number) else isinstance(number, int)
-            found.append((number, "i8" if is_whole else "f8"))
-        return found
-
     def text(self, name: str, given: list[tuple[str, str]], head: list[str], tail: list[str]) -> str:
         """A function of these names and types: its first lines, all that was written, and its last."""
         numbers = [f"{n} = {cast(f'{n}_', '', dtype)}" for n, _, dtype in self.numbers.values()]
@@ -179,9 +159,13 @@ class NumbaWriter(Writer):
             *self.lines, *tail, "    return wrong\n",
         ])  # fmt: skip
 
+    def passed(self) -> list[tuple[Any, str]]:
+        """The numbers, and the dtype that each is passed in."""
+        return [(number, "i8" if dtype[0] == "i" else "f8") for _, number, dtype in self.numbers.values()]
+
     def given_numbers(self) -> list[tuple[str, str]]:
-        names = [f"{name}_" for name, _, _ in self.numbers.values()]
-        return [(name, _TYPES[kind]) for name, (_, kind) in zip(names, self.passed())]
+        """Their names and types as arguments."""
+        return [(f"{name}_", _TYPES[kind]) for (name, _, _), (_, kind) in zip(self.numbers.values(), self.passed())]
 
     def whole(
         self, name: str, given: list[Value], outputs: list[Value], scratch: list[Value], loops: list[L.Loop],
@@ -213,9 +197,7 @@ class NumbaWriter(Writer):
         """The test whether an array has another shape than the value, or is not in C order."""
         array, strides = f"{self.array(value)}_", c_strides(value.shape)
         tests = [f"{array}.shape != {value.shape}"] if value.ndim else []
-        for k, n in enumerate(value.shape):
-            if n > 1 and value.size:
-                tests.append(f"{array}.strides[{k}] != {strides[k] * value.dtype.itemsize}")
+        tests += [f"{array}.strides[{k}] != {s * value.dtype.itemsize}" for k, s in enumerate(strides) if s]
         return " or ".join(tests)
 
     def function(self, name: str, loop: L.Loop) -> Kernel:

@@ -6,11 +6,13 @@ it saw, forward and backward in one graph, is cut in two (cut.py).
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
-from numpy import asarray, generic
+from numpy import asarray, errstate, generic, ndarray, zeros_like
 
 from ..engine.backend import Array
 from ..engine.graph import Node, leaf, sweep
@@ -41,9 +43,9 @@ class Program:
         self.into = into or {}
         self.name = name
         self.several = len(graph.outputs) > 1
-        self.numbers = list(graph.numbers())
         self._plan: Plan | None = None
-        self._derivatives: dict[int, Derivative] = {}
+        self._derivatives: dict[tuple[bool, ...], Derivative] = {}
+        self._planning = threading.RLock()  # one thread makes a plan, and others wait for it
 
     def plans(self) -> dict[str, Plan]:
         """All plans that were made, by what they compute."""
@@ -65,66 +67,49 @@ class Program:
     @property
     def plan(self) -> Plan:
         """What computes the outputs where nothing is recorded."""
-        if self._plan is None:
-            self._plan = Plan(self.graph, self.into)
+        with self._planning:
+            if self._plan is None:
+                self._plan = Plan(self.graph, self.into)
         return self._plan
-
-    def numbers_from(self, drawn: dict[Any, Any]) -> Numbers:
-        """The numbers of the graph, of which those that were just asked for are not asked for again."""
-        return {number: drawn[number] if number in drawn else number.read() for number in self.numbers}
 
     def __call__(self, inputs: Sequence[Any], numbers: Numbers) -> list[Tensor]:
         """The outputs for Tensors or arrays, one for each input of the graph, and its numbers."""
         arrays = [x.data if isinstance(x, Tensor) else x for x in inputs]
-        mask = 0
-        if local.mode.record:
-            for i, x in enumerate(inputs):
-                if isinstance(x, Tensor) and x.node is not None:
-                    mask |= 1 << i
-        if not mask:
+        needs = tuple([isinstance(x, Tensor) and x.node is not None for x in inputs])
+        if not local.mode.record or not any(needs):
             return [wrap(out) for out in self.plan.run(arrays, numbers)]
-        found = self._derivatives.get(mask)
-        if found is None:
-            found = self._derivatives[mask] = Derivative(self, mask, arrays)
-        return found.forward(inputs, arrays, numbers)
+        with self._planning:
+            if needs not in self._derivatives:
+                self._derivatives[needs] = Derivative(self, needs, arrays)
+        return self._derivatives[needs].forward(inputs, arrays, numbers)
 
 
 class Derivative(EnginePlan):
     """The program for one set of inputs that need gradients: a plan forward, a plan backward, and what lies between."""
 
-    def __init__(self, program: Program, mask: int, arrays: Sequence[Array]):
+    def __init__(self, program: Program, needs: tuple[bool, ...], arrays: Sequence[Array]):
         self.op: Any = program
-        self.needs = tuple([bool(mask >> i & 1) for i in range(len(program.graph.inputs))])
+        self.needs = needs
         self.names = ["inputs", "kept", "all inputs", "numbers"]
         self.keep, self.by_kernel, self.output_index = None, False, None
         self.rules = [(-1, self._pull, tuple)]
-        self.joint, self.seeds, self.grads = differentiated(program.graph, self.needs, arrays)
-        self.cut = cut(*joined(self.joint, self.seeds, self.grads))
+        joint, self.seeds, self.grads = differentiated(program.graph, needs, arrays)
+        self.whole, *counts = joined(joint, self.seeds, self.grads)
+        self.cut = cut(self.whole, *counts)
         self.forward_plan, self.backward_plan = Plan(self.cut.forward), Plan(self.cut.backward)
-        self._again: Program | None = None
 
     def forward(self, inputs: Sequence[Any], arrays: Sequence[Array], numbers: Numbers) -> list[Tensor]:
         """Compute and record."""
         made = self.forward_plan.run(arrays, numbers)
-        count = len(self.op.graph.outputs)
-        outs, kept = made[:count], tuple([made[i] for i in self.cut.kept])
+        outs, kept = made[: len(self.seeds)], tuple([made[i] for i in self.cut.kept])
         parents = tuple([x.node if need else None for x, need in zip(inputs, self.needs)])
         saved = (tuple([arrays[i] for i in self.cut.held]), kept, list(arrays), numbers)
         shapes, dtypes = tuple([o.shape for o in outs]), tuple([o.dtype for o in outs])
-        several = self.op.several
-        node = Node(
-            self,
-            parents,
-            saved,
-            {},
-            shapes if several else shapes[0],
-            dtypes if several else dtypes[0],
-            local.mode.scope,
-        )
-        return [
-            (_output.output(o, node, i) if several else wrap(o, node)) if self.seeds[i] is not None else wrap(o)
-            for i, o in enumerate(outs)
-        ]
+        if not self.op.several:
+            node = Node(self, parents, saved, {}, shapes[0], dtypes[0], local.mode.scope)
+            return [wrap(outs[0], None if self.seeds[0] is None else node)]
+        node = Node(self, parents, saved, {}, shapes, dtypes, local.mode.scope)
+        return [wrap(o) if self.seeds[i] is None else _output.output(o, node, i) for i, o in enumerate(outs)]
 
     def as_tensors(self, node: Node) -> list[Any]:
         held, kept, arrays, numbers = node.saved
@@ -138,20 +123,17 @@ class Derivative(EnginePlan):
         gs = g if isinstance(g, tuple) else (g,)
         given = [asarray(x) if isinstance(x, generic) else x for x, seed in zip(gs, self.seeds) if seed is not None]
         if isinstance(given[0], Tensor):
-            results: Any = self._gradient()([*inputs, *given], numbers)
+            results: Any = self._gradient([*inputs, *given], numbers)
         else:
             results = self.backward_plan.run([*given, *held, *kept], numbers)
         found = iter(results)
         return [None if grad is None else next(found) for grad in self.grads]
 
+    @cached_property
     def _gradient(self) -> Program:
         """The gradients as a program of the inputs and the gradients of the outputs, to be differentiated again."""
-        if self._again is None:
-            seeds = [seed for seed in self.seeds if seed is not None]
-            whole = without_unused(self.joint, [grad for grad in self.grads if grad is not None])
-            graph = Graph([*self.op.graph.inputs, *seeds], whole.steps, whole.outputs, whole.constants)
-            self._again = Program(graph, (), f"the gradient of {self.op.name}")
-        return self._again
+        graph = without_unused(self.whole, self.whole.outputs[len(self.seeds) :], keep_inputs=True)
+        return Program(graph, (), f"the gradient of {self.op.name}")
 
 
 def joined(joint: Graph, seeds: Sequence[Value | None], grads: Sequence[Value | None]) -> tuple[Graph, int, int]:
@@ -169,28 +151,28 @@ def differentiated(
     tracer = Tracing({})
     tensors = []
     for value, array, need in zip(graph.inputs, arrays, needs):
-        own = array.view()  # an array may be given twice
+        own = (
+            zeros_like(array) if type(array) is ndarray else array.view()
+        )  # no rule sees values; powers of 0 are quick
         tracer.know(own, value)
         tensors.append(wrap(own, leaf(own) if need else None))
         tracer.recorded.update([value] if need else [])
     constants = {value: wrap(array) for value, array in graph.constants.items()}  # an op of arrays alone is not traced
     for value, t in constants.items():
         tracer.know(t.data, value)
-    with enable_grad(), tracing(tracer):
+    seeds: list[Value | None] = []
+    pairs = []
+    with enable_grad(), tracing(tracer), errstate(all="ignore"):
         outs = replace(graph, constants=constants).replay(tensors, standing_for)
-        seeds: list[Value | None] = []
-        pairs = []
         for out in outs:
-            if not isinstance(out, Tensor) or out.node is None:
-                seeds.append(None)
-                continue
-            g, seed = out.data * 0 + 1, Value(out.shape, out.dtype, "g")
-            tracer.know(g, seed)
-            seeds.append(seed)
-            pairs.append((out.node, wrap(g, leaf(g))))
-        targets = {t.node for t in tensors if t.node is not None}
-        results = sweep(pairs, targets, create_graph=True) if pairs else {}
-        grads = [results.get(t.node) if t.node is not None else None for t in tensors]
-        made = [None if g is None else tracer.value_of(g.data, "a gradient") for g in grads]
+            is_recorded = isinstance(out, Tensor) and out.node is not None
+            seeds.append(Value(out.shape, out.dtype, "g") if is_recorded else None)
+            if seeds[-1] is not None:
+                g = out.data * 0 + 1
+                tracer.know(g, seeds[-1])
+                pairs.append((out.node, wrap(g, leaf(g))))
+        nodes = [t.node for t in tensors]
+        found: Any = sweep(pairs, {node for node in nodes if node}, create_graph=True) if pairs else {}
+        grads = [tracer.value_of(found[node].data, "a gradient") if node in found else None for node in nodes]
         values = [tracer.value_of(out.data, "an output") for out in outs]
-    return Graph(list(graph.inputs), tracer.steps, values, {**graph.constants, **tracer.constants}), seeds, made
+    return Graph(list(graph.inputs), tracer.steps, values, {**graph.constants, **tracer.constants}), seeds, grads

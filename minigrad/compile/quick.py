@@ -7,15 +7,16 @@ optimisers and settings note their changes in `changes`; what holds an array, an
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from .. import tree
 from ..changes import changes
 from ..engine.tensor import Tensor, wrap
 from ..engine.writes import tick, writes
-from .surroundings import Argument, Held, Surroundings, is_settled, kind_of
+from .surroundings import Argument, Held, Look, Surroundings, look_at_argument, together
 
 __all__ = ["OTHERWISE", "quick_way"]
 
@@ -24,16 +25,19 @@ Quick = Callable[[tuple[Any, ...], bool], Any]
 ndarray, empty = np.ndarray, np.empty
 
 
-def quick_way(trace: Any, args: tuple[Any, ...], record: bool, seen: int, surroundings: Surroundings) -> Quick | None:
+def quick_way(
+    trace: Any, args: tuple[Any, ...], record: bool, seen: int, surroundings: Surroundings, looks: Sequence[Look]
+) -> Quick | None:
     """A function of arguments, and whether ops are recorded, that returns the result or OTHERWISE; None if there is none.
 
-    `seen` is the count of changes before all was compared that the trace rests on.
+    `seen` is the count of changes before all was compared that the trace rests on: the surroundings, and each argument.
     """
-    if not all(is_settled(x) for x in surroundings.objects()):
+    everything = together(looks)
+    if not everything.is_settled:
         return None
-    names = [(get, key, get(key)) for get, key in surroundings.lookups]
-    held = [(t, t.data, t.node) for t in {t: None for t in surroundings.tensors() if isinstance(t, Tensor)}]
-    buffers = [(state, name, x) for state in trace.counts for name, x in state.items() if name != "step"]
+    buffers = [(state.get, name, x) for state in trace.counts for name, x in state.items() if name != "step"]
+    names = [*[(get, key, get(key)) for get, key in surroundings.lookups], *buffers]
+    held = [(t, t.data, t.node) for t in dict.fromkeys(t for t in everything.tensors if isinstance(t, Tensor))]
     was_recorded, decisions = record, trace.decisions
     run = _one_call(trace, args, buffers) or _any_call(trace, args)
 
@@ -46,9 +50,6 @@ def quick_way(trace: Any, args: tuple[Any, ...], record: bool, seen: int, surrou
         for t, array, node in held:
             if t.data is not array or t.node is not node:
                 return OTHERWISE
-        for state, name, array in buffers:
-            if state.get(name) is not array:
-                return OTHERWISE
         for holds in decisions:
             if not holds():
                 return OTHERWISE
@@ -58,9 +59,21 @@ def quick_way(trace: Any, args: tuple[Any, ...], record: bool, seen: int, surrou
 
 
 def _any_call(trace: Any, args: tuple[Any, ...]) -> Callable[[tuple[Any, ...]], Any]:
-    """What runs any trace for arguments of the same kind."""
-    kinds = [kind_of(x) for x in args]
-    return lambda args: trace.run(args) if [kind_of(x) for x in args] == kinds else OTHERWISE
+    """What runs any trace for arguments of the same kind. A module that is the same object is as it was: see `quick`."""
+    form, changeable = tree.form(args), object()
+    states = [look_at_argument(x).state for x in tree.leaves(args)]
+    settled = [changeable if hasattr(x, "dtype") else x for x in tree.leaves(args)]
+
+    def run(args: tuple[Any, ...]) -> Any:
+        leaves = list(tree.leaves(args))
+        if tree.form(args) != form:
+            return OTHERWISE
+        for x, same, state in zip(leaves, settled, states):
+            if x is not same and look_at_argument(x).state != state:
+                return OTHERWISE
+        return trace.run(leaves)
+
+    return run
 
 
 def _one_call(trace: Any, args: tuple[Any, ...], buffers: list[Any]) -> Callable[[tuple[Any, ...]], Any] | None:
@@ -73,12 +86,14 @@ def _one_call(trace: Any, args: tuple[Any, ...], buffers: list[Any]) -> Callable
         return None
     count, numbers = len(args), whole.kernel.numbers
     sources = [trace.sources[i] for i in whole.places]
-    is_bound = all(isinstance(s, Held) for s in (*sources[count:], *[trace.sources[i] for i in trace.written]))
+    bound_sources = [*sources[count:], *[trace.sources[i] for i in trace.written]]
     positions = [s.position for s in sources if isinstance(s, Argument)]
-    arrays = [x.data if isinstance(x := source(args), Tensor) else x for source in trace.sources]
-    if not is_bound or positions != list(range(count)) or any(kind == "i8" for _, kind in numbers):
+    if positions != list(range(count)) or not all(isinstance(s, Held) for s in bound_sources):
         return None
-    if not all(isinstance(x, Tensor) for x in args) or not all(type(a) is ndarray and a.flags.carray for a in arrays):
+    if not all(isinstance(x, Tensor) for x in args) or any(kind == "i8" for _, kind in numbers):
+        return None
+    arrays = [x.data if isinstance(x := source(args), Tensor) else x for source in trace.sources]
+    if not all(type(array) is ndarray and array.flags.carray for array in arrays):
         return None
     addresses = whole.addresses(arrays)
     bound = [*[arrays[i] for i in whole.places[count:]], *whole.constants]

@@ -52,6 +52,7 @@ def recognize(graph: Graph) -> tuple[Graph, list[str]]:
 class _Search:
     def __init__(self, graph: Graph):
         self.makers, self.masks = graph.producers(), dict[Value, Any]()
+        self.outputs: dict[Any, list[Any]] = {}  # shapes and dtypes of what a kernel returns
         self.uses = Counter([v for step in graph.steps for v in step.values] + graph.outputs)
         self.known = {v: a for v, a in graph.constants.items() if isinstance(a, np.ndarray)}
         for step in graph.steps:
@@ -63,13 +64,9 @@ class _Search:
         """The steps of a fused attention that gives what this product gives."""
         _need(product.op is OPS["matmul"], not product.constant)
         weights, v = product.inputs
-        factors, scale, allowed = self.unmasked(self.softmax_input(weights))
-        q, k = factors
-        _need(
-            q.dtype == k.dtype == v.dtype,
-            2 <= q.ndim == k.ndim == v.ndim <= 4,
-            k.shape[:-2] == q.shape[:-2] == v.shape[:-2],
-        )
+        (q, k), scale, allowed = self.unmasked(self.softmax_input(weights))
+        _need(q.dtype == k.dtype == v.dtype, 2 <= q.ndim == k.ndim == v.ndim <= 4)
+        _need(q.shape[:-2] == k.shape[:-2] == v.shape[:-2])
         new: list[Step] = []
         (q, scale), (k, scale_of_k) = self.unscaled(q, scale), self.unscaled(k, 1.0)
         step = self.makers.get(k)
@@ -89,7 +86,7 @@ class _Search:
         seen = self.packed(new, q, k, v, mask, attrs)
         if seen is None:
             wide = [_add(new, "reshape", x, shape=(1,) * (4 - x.ndim) + x.shape) for x in (q, k, v)]
-            seen = _kernel(new, attention, [*wide, mask], attrs)
+            seen = self.kernel(new, attention, [*wide, mask], attrs)
         return [*new, Step(OPS["reshape"], (seen,), {"shape": product.out.shape}, product.outputs)]
 
     def softmax_input(self, weights: Any) -> Value:
@@ -101,13 +98,12 @@ class _Search:
         power, total = self.made(weights, "divide").inputs
         scores, top = self.made(self.made(power, "exp", uses=2).inputs[0], "subtract").inputs
         for row, op, source in ((total, "sum", power), (top, "max", scores)):
-            step = self.makers.get(row)
-            if step and (step.op is OPS["reshape"] or step.attrs.get("index") == (..., None)):  # the axis was put back
-                _need(self.uses[step.inputs[0]] == 1)
-                step = self.makers.get(step.inputs[0])
-            if step is None or step.op is not OPS[op] or step.inputs[0] is not source or not _is_last(step):
-                raise _Otherwise
-            _need(self.uses[row] == 1, row.shape == (*source.shape[:-1], 1), not step.constant or op == "max")
+            maker, inner = self.makers.get(row), row
+            if maker and (maker.op is OPS["reshape"] or maker.attrs.get("index") == (..., None)):
+                inner = maker.inputs[0]  # whose last axis was put back
+            step = self.made(inner, op, may_be_detached=op == "max")
+            _need(step.inputs[0] is source, _is_last(step), self.uses[row] == 1)
+            _need(row.shape == (*source.shape[:-1], 1))
         _need(self.uses[scores] == 2)
         return scores
 
@@ -146,34 +142,36 @@ class _Search:
             return None
         (batch, heads, length, width), (root, _, _) = q.shape, self.layout.place(q)
         strides = c_strides((batch, length, 3, heads, width))
-        apart = [(root, i * heads * width, tuple([strides[a] for a in (0, 3, 1, 4)])) for i in range(3)]
-        if [self.layout.place(x) for x in (q, k, v)] != apart or root.size != 3 * q.size:
+        places = [(root, i * heads * width, tuple([strides[a] for a in (0, 3, 1, 4)])) for i in range(3)]
+        if [self.layout.place(x) for x in (q, k, v)] != places or root.size != 3 * q.size:
             return None
         joined = _add(new, "reshape", root, shape=(batch, length, 3 * heads * width))
-        seen = _kernel(new, packed_attention, [joined, mask], {"heads": heads, **attrs})
-        return _add(
-            new, "transpose", _add(new, "reshape", seen, shape=(batch, length, heads, width)), axes=(0, 2, 1, 3)
-        )
+        seen = self.kernel(new, packed_attention, [joined, mask], {"heads": heads, **attrs})
+        apart = _add(new, "reshape", seen, shape=(batch, length, heads, width))
+        return _add(new, "transpose", apart, axes=(0, 2, 1, 3))
 
-    def made(self, value: Any, op: str, uses: int = 1) -> Step:
+    def kernel(self, new: list[Step], op: Any, inputs: list[Value | None], attrs: dict[str, Any]) -> Value:
+        """A step of the op kept whole, which runs once on zeros to show what it keeps."""
+        kinds = tuple([None if x is None else (x.shape, x.dtype) for x in inputs])
+        key = (op, kinds, *attrs.items())
+        if key not in self.outputs:
+            arrays = [None if kind is None else np.zeros(*kind) for kind in kinds]
+            _need(op.kernels.choose(arrays, attrs))
+            self.outputs[key] = [(a.shape, a.dtype) for a in with_kept(op).forward(np, *arrays, **attrs)]
+        outputs = tuple([Value(*kind) for kind in self.outputs[key]])
+        new.append(Step(with_kept(op), tuple(inputs), attrs, outputs))
+        return outputs[0]
+
+    def made(self, value: Any, op: str, uses: int = 1, may_be_detached: bool = False) -> Step:
         """The step of this op that makes a value, which is used so many times."""
         step = self.makers.get(value)
-        if step is None or step.op is not OPS[op] or self.uses[value] != uses or step.constant:
+        if step is None or step.op is not OPS[op] or self.uses[value] != uses or step.constant and not may_be_detached:
             raise _Otherwise
         return step
 
     def array(self, x: Any) -> Any:
         """A number, or what a value is that depends on constants alone; None for others."""
         return np.asarray(x) if isinstance(x, (int, float)) else self.known.get(x)
-
-
-def _kernel(new: list[Step], op: Any, inputs: list[Value | None], attrs: dict[str, Any]) -> Value:
-    """A step of the op kept whole, which runs once on zeros to show what it keeps."""
-    arrays = [None if x is None else np.zeros(x.shape, x.dtype) for x in inputs]
-    _need(op.kernels.choose(arrays, attrs))
-    outputs = [Value(a.shape, a.dtype) for a in with_kept(op).forward(np, *arrays, **attrs)]
-    new.append(Step(with_kept(op), tuple(inputs), attrs, tuple(outputs)))
-    return outputs[0]
 
 
 def _add(new: list[Step], op: str, x: Value, **attrs: Any) -> Value:

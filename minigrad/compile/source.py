@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,18 +16,20 @@ import numpy as np
 
 from ..ir.graph import Number, Value
 from . import loops as L
-from .lowering import DTYPES, work_dtype
+from .lowering import SHORT, work_dtype
 
 _OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^"}
 _COMPARISONS = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
+_SIGNS = {ast.UAdd: "+", ast.USub: "-", ast.Invert: "~"}
 _PLAIN = {0, 1, 2, 3, 4, -1, -2, 0.5, -0.5}  # in the source; other numbers are given to it, so that sizes may change
+_FIRST = {"+": 0, "*": 1, "or": False, "and": True}
 _OF_KEPT = {"element": "i8", "p": "f8", "key": "i8", "start": "i8"}
-Names = dict[str, Any]  # of operands: a name and its dtype, or Known
+Names = dict[str, Any]  # of operands: a name and its dtype, or a number
 
 
 def short(dtype: Any) -> str:
     """The name of a dtype in the source."""
-    return DTYPES[np.dtype(dtype).name]
+    return SHORT[np.dtype(dtype)]
 
 
 def cast(text: str, given: str, wanted: str) -> str:
@@ -45,24 +48,11 @@ def kind_of(member: Any) -> str:
 def identity(member: Any, dtype: Any) -> Any:
     """The number that a reduction begins with."""
     kind, dtype = kind_of(member), np.dtype(dtype)
-    if kind in ("+", "*"):
-        return int(kind == "*")
-    if dtype == np.bool_:
-        return kind in ("and", "minimum")
-    sign = -1 if kind == "maximum" else 1
-    if dtype.kind == "f":
-        return sign * math.inf
-    return np.iinfo(dtype).max if sign > 0 else np.iinfo(dtype).min
-
-
-def _is_test(node: ast.expr) -> bool:
-    """Whether the text of an expression is a boolean, whatever dtype it is computed in."""
-    is_not = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
-    return is_not or isinstance(node, (ast.Compare, ast.BoolOp)) or _called(node) == "kept"
-
-
-def _called(node: ast.expr) -> str:
-    return node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+    if kind in _FIRST:
+        return _FIRST[kind]
+    info: Any = np.iinfo(dtype) if dtype.kind == "i" else None
+    ends = (info.min, info.max) if info else (False, True) if dtype.kind == "b" else (-math.inf, math.inf)
+    return ends[kind == "minimum"]
 
 
 @dataclass
@@ -73,15 +63,21 @@ class Kernel:
     ints: list[int] = field(default_factory=list)
     numbers: list[tuple[Any, str]] = field(default_factory=list)  # and a dtype
     arrays: list[Value] = field(default_factory=list)
-    sums: list[L.Accumulate] = field(default_factory=list)
+    sums: list[L.Reduce] = field(default_factory=list)
     scratch: dict[str, int] = field(default_factory=dict)
     checks: bool = False  # whether it counts wrong indices
 
 
 class Writer:
-    """Writes loops. With `literal`, sizes stand in the source, else they are arguments."""
+    """Writes loops. With `literal`, sizes stand in the source, else they are arguments.
+
+    What is different in each language are these templates, what totals are, and how loops and functions begin and end.
+    """
 
     modules: dict[str, str]  # what stands before the name of a function, by the dtype of its arguments
+    let_form: str  # a new name stands for a value
+    total_form: str  # a total begins with a value
+    end = ""  # what ends a loop
     booleans = ("False", "True")
     of_powers: str | None = None  # the dtype in which small whole powers are computed, if not their own
 
@@ -93,33 +89,30 @@ class Writer:
         self.arrays: dict[Value, str] = {}
         self.lines: list[str] = []
         self.depth = 1
-        self.row_axes: frozenset[int] = frozenset()
         self.in_blocks = False  # whether a row begins at `lo`
         self.checks = False
         self.along = False  # whether statements are for an element of the row, not for the row
 
-    # Language
-
-    def let(self, name: str, dtype: str | None, text: str) -> None:
+    def let(self, name: str, dtype: Any, text: str) -> None:
         """Write that a new name stands for this value."""
-        raise NotImplementedError
+        self.write(self.let_form.format(name=name, dtype=short(dtype), text=text))
 
     def assign(self, place: str, text: str) -> None:
         """Write a value to a place in memory, or to a total."""
-        raise NotImplementedError
+        self.write(f"{place} = {text}")
 
-    def total(self, s: L.Reduce) -> None:
-        """Write what a total begins with."""
-        raise NotImplementedError
+    def first(self, s: L.Reduce) -> str:
+        """What a total begins with."""
+        return self.known(identity(s.member, s.dtype), short(s.dtype))
 
-    def finished(self, member: Any, total: str) -> str:
-        """What a total is when the row has ended."""
-        raise NotImplementedError
+    def finished(self, s: L.Reduce) -> str:
+        """What the total of a row is when the row has ended."""
+        return f"{s.into}_total"
 
     # Names
 
     def write(self, line: str) -> None:
-        self.lines.append("    " * self.depth + line)
+        self.lines += ["    " * self.depth + line] if line else []
 
     def size(self, value: int, name: str | None = None) -> str:
         """A size or stride: 0 and 1 as they are, others as arguments."""
@@ -142,48 +135,59 @@ class Writer:
                 return f"{dtype}({number})"
             if self.literal or number in _PLAIN:
                 return f"{dtype}({number!r})"
-        key = (id(number) if isinstance(number, Number) else repr(number), dtype)
+        key = number if isinstance(number, Number) else repr(number), dtype
         return self.numbers.setdefault(key, (f"c{len(self.numbers)}", number, dtype))[0]
 
     # Expressions
 
-    def operand(self, given: Any, wanted: str) -> str:
-        if isinstance(given, L.Known):
-            return self.known(given.number, wanted)
-        return cast(given[0], short(given[1]), wanted)
-
-    def truth(self, node: ast.expr, names: Names, work: str) -> str:
-        """A formula as a condition."""
-        if isinstance(node, ast.Name) and node.id in names:
-            return self.operand(names[node.id], "b1")
-        text = self.expression(node, names, work)
-        return text if _is_test(node) else f"({text} != 0)"
-
-    def expression(self, node: ast.expr, names: Names, work: str) -> str:
-        """A formula as source, computed in dtype `work`; a condition gives a boolean."""
+    def expression(self, node: ast.expr, names: Names, work: str, wanted: str = "") -> str:
+        """A formula as source, computed in dtype `work`, as dtype `wanted` if given."""
+        wanted = wanted or work
         if isinstance(node, ast.Constant):
-            return self.known(node.value, work)
+            return self.known(node.value, wanted)
+        if isinstance(node, ast.Name) and node.id in ("inf", "nan"):
+            return f"{wanted}({node.id})"
         if isinstance(node, ast.Name):
-            return f"{work}({node.id})" if node.id in ("inf", "nan") else self.operand(names[node.id], work)
-        if isinstance(node, ast.BinOp):
-            sides = [self.expression(x, names, work) for x in (node.left, node.right)]
-            return self.wrapped(f"({sides[0]} {_OPERATORS[type(node.op)]} {sides[1]})", work)
-        if isinstance(node, ast.UnaryOp):
-            return self.unary(node, names, work)
-        if isinstance(node, ast.Compare):
-            return self.comparison(node, names, work)
+            given = names[node.id]
+            return cast(given[0], short(given[1]), wanted) if isinstance(given, tuple) else self.known(given, wanted)
+        text = self.test(node, names, work)
+        return cast(self.arithmetic(node, names, work), work, wanted) if text is None else cast(text, "b1", wanted)
+
+    def test(self, node: ast.expr, names: Names, work: str) -> str | None:
+        """What gives a boolean, whatever dtype it is computed in; None if it does not."""
+        is_not = (ast.Not, ast.Invert) if work == "b1" else ast.Not
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, is_not):
+            return f"(not {self.expression(node.operand, names, work, 'b1')})"
         if isinstance(node, ast.BoolOp):
             sign = " & " if isinstance(node.op, ast.And) else " | "
-            return f"({sign.join([self.truth(x, names, work) for x in node.values])})"
+            return f"({sign.join([self.expression(x, names, work, 'b1') for x in node.values])})"
+        if isinstance(node, ast.Compare):
+            sides = (node.left, node.comparators[0])
+            dtype = "i8" if "position" in [getattr(x, "id", "") for x in sides] else work
+            left, right = (self.expression(x, names, dtype) for x in sides)
+            return f"({left} {_COMPARISONS[type(node.ops[0])]} {right})"
+        if isinstance(node, ast.Call) and node.func.id == "kept":  # type: ignore[attr-defined]
+            given = [self.expression(ast.Name(k), names, dtype) for k, dtype in _OF_KEPT.items()]
+            return self.call("kept", "f4", *given)
+        return None
+
+    def arithmetic(self, node: ast.expr, names: Names, work: str) -> str:
+        """What gives a number, in dtype `work`."""
         if isinstance(node, ast.IfExp):
             values = [self.expression(x, names, work) for x in (node.body, node.orelse)]
-            return self.call("select", work, self.truth(node.test, names, work), *values)
-        assert isinstance(node, ast.Call)
-        name = _called(node)
-        if name == "kept":
-            return self.call(name, "f4", *[self.operand(names[k], dtype) for k, dtype in _OF_KEPT.items()])
-        power = self.product(node, names, work) if name == "power" else None
-        return power or self.wrapped(self.call(name, work, *[self.expression(x, names, work) for x in node.args]), work)
+            return self.call("select", work, self.expression(node.test, names, work, "b1"), *values)
+        if isinstance(node, ast.BinOp):
+            left, right = (self.expression(x, names, work) for x in (node.left, node.right))
+            return self.wrapped(f"({left} {_OPERATORS[type(node.op)]} {right})", work)
+        if isinstance(node, ast.UnaryOp):
+            return self.wrapped(f"({_SIGNS[type(node.op)]}{self.expression(node.operand, names, work)})", work)
+        assert isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        given = [self.expression(x, names, work) for x in node.args]
+        exponent = names.get(getattr(node.args[-1], "id", ""))
+        if node.func.id == "power" and not isinstance(exponent, tuple) and exponent in (3, 4):  # exact, and fast
+            dtype = self.of_powers or work
+            return cast("(" + " * ".join([cast(given[0], work, dtype)] * int(exponent)) + ")", dtype, work)
+        return self.wrapped(self.call(node.func.id, work, *given), work)
 
     def wrapped(self, text: str, work: str) -> str:
         """Arithmetic with whole numbers as their dtype: it may have become a wider one."""
@@ -192,57 +196,22 @@ class Writer:
     def call(self, function: str, work: str, *given: str) -> str:
         return f"{self.modules[work]}{function}({', '.join(given)})"
 
-    def unary(self, node: ast.UnaryOp, names: Names, work: str) -> str:
-        if isinstance(node.op, ast.Not) or isinstance(node.op, ast.Invert) and work == "b1":
-            return f"(not {self.truth(node.operand, names, work)})"
-        inner = self.expression(node.operand, names, work)
-        sign = {ast.UAdd: "", ast.USub: "-", ast.Invert: "~"}[type(node.op)]
-        return self.wrapped(f"({sign}{inner})", work) if sign else inner
-
-    def comparison(self, node: ast.Compare, names: Names, work: str) -> str:
-        sides = [node.left, node.comparators[0]]
-        if any(_is_test(x) for x in sides):
-            left, right = (self.truth(x, names, work) for x in sides)
-        else:
-            is_place = "position" in [getattr(x, "id", "") for x in sides]
-            left, right = (self.expression(x, names, "i8" if is_place else work) for x in sides)
-        return f"({left} {_COMPARISONS[type(node.ops[0])]} {right})"
-
-    def product(self, node: ast.Call, names: Names, work: str) -> str | None:
-        """A small whole power as a product."""
-        exponent = names[node.args[1].id] if isinstance(node.args[1], ast.Name) else None
-        if not isinstance(exponent, L.Known) or exponent.number not in (3, 4):
-            return None
-        dtype = self.of_powers or work
-        base = cast(self.expression(node.args[0], names, work), work, dtype)
-        return cast("(" + " * ".join([base] * int(exponent.number)) + ")", dtype, work)
-
     # Memory
-
-    def times(self, name: str, stride: int) -> str:
-        return name if stride == 1 else f"{name} * {self.size(stride)}"
 
     def offset(self, access: L.Access, j: str = "") -> str:
         """The place of an element; without `j`, that where its row begins."""
+        start = "lo" if self.in_blocks and j in ("", "j") else ""
+        terms = [*[(f"i{k}", s) for k, s in enumerate(access.outer)], (start, access.inner), (j, access.inner)]
         parts = [self.size(access.offset)] if access.offset else []
-        parts += [self.times(f"i{k}", stride) for k, stride in enumerate(access.outer) if stride]
-        if access.inner:
-            start = ["lo"] if self.in_blocks and j in ("", "j") else []
-            parts += [self.times(name, access.inner) for name in (*start, j) if name]
+        parts += [name if s == 1 else f"{name} * {self.size(s)}" for name, s in terms if name and s]
         return " + ".join(parts) or "0"
 
     def element(self, access: L.Access, at: str | None = None) -> str:
-        """An element of an array at a point of the loop."""
-        return f"{self.array(access.root)}[{self.offset(access, at or 'j')}]"
-
-    def loaded(self, s: L.Load) -> str:
-        root = s.access.root
-        if root is None:
-            return self.offset(s.access, s.at or "j")
-        array = self.constants.get(root)
-        if array is not None and array.size == 1:
-            return self.known(array.reshape(())[()], short(root.dtype))
-        return self.element(s.access, s.at)
+        """An element of an array at a point of the loop, or the number of that point."""
+        if isinstance(access.root, L.Slot):
+            return f"k{short(access.root.dtype)}_{access.root.number}[j]"
+        offset = self.offset(access, at or "j")
+        return offset if access.root is None else f"{self.array(access.root)}[{offset}]"
 
     # Statements
 
@@ -250,68 +219,46 @@ class Writer:
         """Write what is done for one row, in which each phase goes `along` it."""
         for q in range(max([*loop.between, *loop.along, 0]) + 1):
             self.statements(loop.between.get(q, ()))
-            body = loop.along.get(q, ())
-            for s in body:
-                if isinstance(s, L.Reduce):
-                    self.total(s)
-            if body:
-                self.write(along)
-                self.depth, self.along = self.depth + 1, True
-                self.statements(body)
-                self.depth, self.along = self.depth - 1, False
-                self.end()
+            body = loop.along.get(q)
+            if not body:
+                continue
+            for s in L.totals(body):
+                self.write(self.total_form.format(name=f"{s.into}_total", dtype=short(s.dtype), text=self.first(s)))
+            self.write(along)
+            self.depth, self.along = self.depth + 1, True
+            self.statements(body)
+            self.depth, self.along = self.depth - 1, False
+            self.write(self.end)
+            for s in L.totals(body):
+                self.let(str(s.into), s.dtype, self.finished(s))
 
-    def end(self) -> None:
-        """Write what ends a loop."""
-
-    def statements(self, given: Any) -> None:
+    def statements(self, given: Iterable[L.Statement]) -> None:
         for s in given:
             getattr(self, f"write_{type(s).__name__.lower()}")(s)
 
     def write_load(self, s: L.Load) -> None:
-        self.let(s.name, "i8" if s.access.root is None else short(s.access.root.dtype), self.loaded(s))
+        root = s.access.root
+        array: Any = self.constants.get(root)  # type: ignore[arg-type]
+        is_number = array is not None and array.size == 1
+        text = self.known(array.item(), short(array.dtype)) if is_number else self.element(s.access, s.at)
+        self.let(s.name, np.int64 if root is None else root.dtype, text)
 
     def write_compute(self, s: L.Compute) -> None:
-        step, tree = s.member.step, s.member.formula.tree
-        work, out = short(work_dtype(step)), short(step.out.dtype)
-        text = self.expression(tree, s.names, work)
-        self.let(s.name, out, text if _is_test(tree) else cast(text, work, out))
-
-    def write_copy(self, s: L.Copy) -> None:
-        self.let(s.name, None, s.source)
+        step, out = s.member.step, s.member.step.out.dtype
+        self.let(s.name, out, self.expression(s.member.formula.tree, s.names, short(work_dtype(step)), short(out)))
 
     def write_store(self, s: L.Store) -> None:
         self.assign(self.element(s.access), s.name)
 
-    def write_keep(self, s: L.Keep) -> None:
-        self.assign(f"k{short(s.slot[0])}_{s.slot[1]}[j]", s.name)
-
-    def write_fetch(self, s: L.Fetch) -> None:
-        if isinstance(s.slot, L.Access):
-            self.let(s.name, short(s.slot.root.dtype), self.element(s.slot))  # type: ignore[union-attr]
-        else:
-            dtype = short(s.slot[0])
-            self.let(s.name, dtype, f"k{dtype}_{s.slot[1]}[j]")
-
     def write_reduce(self, s: L.Reduce) -> None:
-        out = short(s.member.step.out.dtype)
-        given = cast(s.name, short(s.member.step.inputs[0].dtype), out)
-        self.assign(s.total, self.combined(s.member, s.total, given, out))
-
-    def write_finish(self, s: L.Finish) -> None:
-        self.let(s.name, short(s.member.step.out.dtype), self.finished(s.member, s.total))
-
-    def write_accumulate(self, s: L.Accumulate) -> None:
-        step, place, dtype = s.member.step, self.element(s.access), short(s.dtype)
-        of_row = s.member.reduced & self.row_axes
-        given = cast(s.name, short(step.out.dtype if of_row else step.inputs[0].dtype), dtype)
-        self.assign(place, self.combined(s.member, place, given, dtype))
-
-    def combined(self, member: Any, total: str, name: str, dtype: str) -> str:
-        kind = kind_of(member)
+        total = f"{s.into}_total" if isinstance(s.into, str) else self.element(s.into)
+        kind, dtype = kind_of(s.member), short(s.dtype)
+        given = cast(s.name, short(s.given), dtype)
         if dtype == "b1":
-            return f"{total} {'|' if kind in ('or', 'maximum') else '&'} {name}"
-        return self.wrapped(self.call({"+": "plus", "*": "times"}.get(kind, kind), dtype, total, name), dtype)
+            self.assign(total, f"{total} {'|' if kind in ('or', 'maximum') else '&'} {given}")
+        else:
+            function = {"+": "plus", "*": "times"}.get(kind, kind)
+            self.assign(total, self.wrapped(self.call(function, dtype, total, given), dtype))
 
     # Functions
 

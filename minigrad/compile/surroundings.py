@@ -1,7 +1,7 @@
 """What a function refers to besides its arguments: closures, globals, modules, optimisers.
 
-A compiled function is right only as long as these are what they were when it was traced. `fingerprint` says what they are,
-as something that can be compared; `sources` says where the arrays in them are found again at each call.
+A compiled function is right only as long as these are what they were when it was traced. `look` says what a value is, as
+something that can be compared; `sources` says where the arrays are found again at each call.
 
 An object with tensors of its own (a module, an optimiser) says itself what there is to compare, by a method
 `compiled_state()` that returns its tensors and anything hashable.
@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import dis
 import types
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -22,7 +22,7 @@ from ..engine.backend import Array, device_of, is_array
 from ..engine.graph import Node
 from ..engine.tensor import Tensor
 
-__all__ = ["Argument", "Held", "Surroundings", "is_settled", "kind_of", "sources"]
+__all__ = ["Argument", "Held", "Look", "Surroundings", "look", "look_at_argument", "sources", "together"]
 
 _VALUES = (int, float, complex, str, bytes, bool, np.generic, type(None), type(Ellipsis))
 _DEPTH = 4  # so deep are nested lists, dicts and objects looked into
@@ -48,6 +48,14 @@ class Held(NamedTuple):
 
     def __call__(self, leaves: Sequence[Any]) -> Any:
         return self.holder
+
+
+class Look(NamedTuple):
+    """What a compiled function depends on in a value."""
+
+    state: Any  # equal as long as nothing has changed; it can be hashed
+    tensors: list[Tensor | Array]  # all that are in it
+    is_settled: bool  # whether it cannot change without becoming another object, or being noted in `changes`
 
 
 class Surroundings:
@@ -89,23 +97,18 @@ class Surroundings:
         if not is_known and (getattr(value, "__module__", None) or "").partition(".")[0] in _LIBRARIES:
             return
         self.lookups.append((get, key))
+        self.follow(value)
+
+    def follow(self, value: Any) -> None:
+        """Add the names that a function, or the methods of a module, look up."""
         if isinstance(value, _FUNCTIONS) or hasattr(value, "__wrapped__"):
             self._add_function(value)
         for function in getattr(value, "compiled_functions", tuple)():
             self._add_function(function)
 
-    def objects(self) -> list[Any]:
+    def look(self) -> Look:
         """What the names stand for now."""
-        return [get(key) for get, key in self.lookups]
-
-    def fingerprint(self) -> tuple[Any, ...]:
-        """Changes whenever what the names stand for does."""
-        return tuple([fingerprint_of(value) for value in self.objects()])
-
-    def tensors(self) -> Iterator[Tensor | Array]:
-        """All tensors and arrays that can be reached."""
-        for value in self.objects():
-            yield from tensors_in(value)
+        return together([look(get(key)) for get, key in self.lookups])
 
 
 def _names(code: types.CodeType) -> Iterator[str]:
@@ -116,57 +119,45 @@ def _names(code: types.CodeType) -> Iterator[str]:
             yield from _names(constant)
 
 
-def kind_of(leaf: Any) -> Any:
-    """All of an argument that a trace depends on."""
-    if not isinstance(leaf, Tensor) and not is_array(leaf):
-        return fingerprint_of(leaf)
-    needs_gradient = getattr(leaf, "node", None) is not None
-    return isinstance(leaf, Tensor), leaf.shape, leaf.dtype, device_of(_array(leaf)), needs_gradient
-
-
-def fingerprint_of(value: Any, depth: int = _DEPTH) -> Any:
-    """What there is to compare of a value; it can be hashed."""
+def look(value: Any, depth: int = _DEPTH) -> Look:
+    """Look at a value, and into lists, dicts and plain objects."""
     if isinstance(value, _VALUES):
-        return type(value), value
+        return Look((type(value), value), [], True)
     if isinstance(value, Tensor) or is_array(value):
-        return id(value), value.shape, value.dtype, getattr(value, "node", None) is not None
+        return Look((id(value), value.shape, value.dtype, _needs_gradient(value)), [value], True)
     if hasattr(value, "compiled_state"):
-        return id(value), value.compiled_state()[1]
+        tensors, state = value.compiled_state()
+        return Look((id(value), state), tensors, getattr(value, "is_settled", lambda: True)())
     parts = _parts(value) if depth else None
     if parts is None:
-        return id(value)
+        return Look(id(value), [], isinstance(value, _FUNCTIONS))
     which = type(value) if isinstance(value, (list, tuple, dict)) else id(value)
-    return which, tuple([(name, fingerprint_of(part, depth - 1)) for name, part in parts])
+    inside = together([look(part, depth - 1) for part in parts.values()])
+    return Look((which, tuple(parts), inside.state), inside.tensors, inside.is_settled and isinstance(value, tuple))
 
 
-def tensors_in(value: Any, depth: int = _DEPTH) -> Iterator[Tensor | Array]:
-    """The tensors and arrays in a value."""
-    if isinstance(value, Tensor) or is_array(value):
-        yield value
-    elif hasattr(value, "compiled_state"):
-        yield from value.compiled_state()[0]
-    elif depth:
-        for _, part in _parts(value) or ():
-            yield from tensors_in(part, depth - 1)
+def together(looks: Sequence[Look]) -> Look:
+    """Several values as one."""
+    tensors = [t for found in looks for t in found.tensors]
+    return Look(tuple([found.state for found in looks]), tensors, all(found.is_settled for found in looks))
 
 
-def _parts(value: Any) -> Iterable[tuple[Any, Any]] | None:
+def look_at_argument(leaf: Any) -> Look:
+    """Of a tensor or an array that is given, only the kind counts."""
+    if not isinstance(leaf, Tensor) and not is_array(leaf):
+        return look(leaf)
+    kind = isinstance(leaf, Tensor), leaf.shape, leaf.dtype, device_of(_array(leaf)), _needs_gradient(leaf)
+    return Look(kind, [], True)
+
+
+def _parts(value: Any) -> dict[Any, Any] | None:
     """What is in a list, a dict or an object, by place or name; None if nothing is looked at."""
     if isinstance(value, (list, tuple)):
-        return enumerate(value)
+        return dict(enumerate(value))
     if isinstance(value, dict):
-        return value.items()
+        return value
     is_plain = type(value).__module__ not in _LIBRARIES or dataclasses.is_dataclass(value)
-    return vars(value).items() if is_plain and hasattr(value, "__dict__") and not isinstance(value, type) else None
-
-
-def is_settled(value: Any) -> bool:
-    """Whether a value cannot change without becoming another object, or being noted in `changes`."""
-    if isinstance(value, (*_VALUES, Tensor, *_FUNCTIONS)) or is_array(value):
-        return True
-    if isinstance(value, tuple):
-        return all(is_settled(part) for part in value)
-    return hasattr(value, "compiled_state") and getattr(value, "is_settled", lambda: True)()
+    return vars(value) if is_plain and hasattr(value, "__dict__") and not isinstance(value, type) else None
 
 
 def sources(leaves: Sequence[Any], surroundings: Surroundings) -> tuple[dict[int, Any], set[Node], set[int]]:
@@ -175,13 +166,17 @@ def sources(leaves: Sequence[Any], surroundings: Surroundings) -> tuple[dict[int
     Also the nodes that have a gradient before the call, and the arrays, by identity, whose Tensors need one.
     """
     given = {i: x for i, x in enumerate(leaves) if isinstance(x, Tensor)}
-    held = [*surroundings.tensors(), *[t for i, x in enumerate(leaves) if i not in given for t in tensors_in(x)]]
+    held = together([surroundings.look(), *[look_at_argument(x) for x in leaves]]).tensors
     recorded = [(t, t.node) for t in (*held, *given.values()) if isinstance(t, Tensor) and t.node is not None]
     having = {node for _, node in recorded if node.grad is not None}
     found: dict[int, Any] = {id(_array(t)): Held(t) for t in held}
     found |= {id(node.grad): lambda leaves, node=node: node.grad for node in having}
     found |= {id(x.data): Argument(i) for i, x in given.items()}
     return found, having, {id(t.data) for t, _ in recorded}
+
+
+def _needs_gradient(x: Any) -> bool:
+    return getattr(x, "node", None) is not None
 
 
 def _array(x: Any) -> Array:

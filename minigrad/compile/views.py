@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.graph import Step, Value
+from ..ir.graph import Size, Step, Value
 from ..ops.indexing import is_basic
 from ..ops.shape import reshape
 
@@ -31,6 +31,8 @@ def strided(step: Step, shape: tuple[int, ...], strides: Strides) -> tuple[int, 
     if step.op is reshape:
         found = _reshaped(shape, strides, step.out.shape)
         return None if found is None else (0, found)
+    if any(isinstance(s, Size) for s in strides):  # NumPy would take it for a number
+        return None
     one = np.empty(1, np.int8)  # never read: only its shape and strides are looked at
     array = np.lib.stride_tricks.as_strided(one, shape, strides, writeable=False)
     view: Any = step.op.forward(np, array, **step.attrs)

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from itertools import combinations_with_replacement
 from typing import Any
 
 from ..errors import ShapeError
-from .graph import Graph, Number, Size, Step, Value, at_sizes, replaced
+from .graph import Graph, Number, Size, Step, Value
 
 __all__ = ["with_symbols"]
 
@@ -48,22 +47,6 @@ def with_symbols(first: Graph, second: Graph) -> Graph:
             raise ShapeError("trace: a constant depends on the sizes of the inputs", a.shape, b.shape)
     constants = {made[v]: array for v, array in first.constants.items()}
     return Graph([made[v] for v in first.inputs], steps, [made[v] for v in first.outputs], constants)
-
-
-def without_symbols(graph: Graph, sizes: Mapping[str, int]) -> Graph:
-    """The graph with numbers in the place of its symbols."""
-    made = {v: Value(at_sizes(v.shape, sizes), v.dtype, v.name) for v in _values(graph)}
-
-    def change(x: Any) -> Any:
-        return made.get(x, x) if isinstance(x, Value) else x
-
-    steps = []
-    for step in graph.steps:
-        inputs = at_sizes(replaced(step.inputs, change), sizes)
-        attrs = {k: at_sizes(replaced(x, change), sizes) for k, x in step.attrs.items()}
-        steps.append(replace(step, inputs=inputs, attrs=attrs, outputs=tuple([made[v] for v in step.outputs])))
-    constants = {made[v]: array for v, array in graph.constants.items()}
-    return Graph([made[v] for v in graph.inputs], steps, [made[v] for v in graph.outputs], constants)
 
 
 def _values(graph: Graph) -> Iterator[Value]:

@@ -271,10 +271,16 @@ def hashed(number: Any, low: Any, high: Any) -> Any:
 
 
 @exact
+def _plus_word(a: Any, b: Any) -> Any:
+    """A sum of 32 bits. As a function of its own it stays one; within `kept` LLVM makes it one of 64."""
+    return np.uint32(a + b)
+
+
+@exact
 def kept(element: Any, p: Any, key: Any, start: Any) -> Any:
     """Whether dropout keeps an element, by its number and the step's key: what minigrad.random.hashed decides."""
     word = np.int64(0xFFFFFFFF)
-    number = np.uint32(np.uint32(start) + np.uint32(element))
+    number = _plus_word(np.uint32(start), np.uint32(element))
     low, high = np.uint32(np.int64(key) & word), np.uint32((np.int64(key) >> np.int64(32)) & word)
     threshold = min(np.int64(np.float64(p) * 4294967296.0), word)
     return hashed(number, low, high) >= np.uint32(threshold)

@@ -13,10 +13,12 @@ import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from .. import tree
+from ..changes import changes
 from ..engine.backend import device_of
 from ..engine.graph import Node, store, sweep
 from ..engine.modes import local
@@ -90,17 +92,35 @@ def shard_of_rank(batch: Any, group: ProcessGroup) -> Shard:
     return Shard(_cut(batch, slice(0, 1)), 0, 1, counts=False)
 
 
+class _Walk(NamedTuple):
+    """What a walk through a model finds, which takes long for a step: it holds as long as no module is changed."""
+
+    at: int  # the count of changes
+    params: list[tuple[str, Tensor]]
+    coupling: str | None  # a module whose result depends on the whole batch
+
+
+_walks: WeakKeyDictionary[Any, _Walk] = WeakKeyDictionary()
+
+
+def _walk(model: Any) -> _Walk:
+    found = _walks.get(model)
+    if found is None or found.at != changes.count:
+        coupling = [f"{type(m).__name__} {name!r}" for name, m in model.named_modules() if m.couples_batch]
+        found = _Walk(changes.count, list(model.named_parameters()), next(iter(coupling), None))
+        _walks[model] = found
+    return found
+
+
 def batch_coupling(model: Any, loss: Any) -> str | None:
     """What makes the result of an example, or of a hook, depend on the rest of the batch; None if nothing does."""
     if getattr(loss, "couples_batch", False):
         return type(loss).__name__
-    for name, module in model.named_modules():
-        if module.couples_batch:
-            return f"{type(module).__name__} {name!r}"
-    for name, p in model.named_parameters():
-        if p.node is not None and p.node.hooks:
-            return f"the hook on the gradient of {name!r}"
-    return None
+    walk = _walk(model)
+    if walk.coupling is not None:
+        return walk.coupling
+    hooked = (name for name, p in walk.params if p.node is not None and p.node.hooks)
+    return next((f"the hook on the gradient of {name!r}" for name in hooked), None)
 
 
 def check_shardable(group: ProcessGroup, model: Any, loss: Any) -> None:
@@ -119,7 +139,7 @@ def thread_shards(model: Any, loss: Any, shard: Shard, threads: int | None) -> l
     count = thread_count() if threads is None else threads
     if count == 1 or local.mode.tracers or not shard.counts:
         return [shard]
-    params = list(model.parameters())
+    params = [p for _, p in _walk(model).params]
     if threads is None and sum(p.size for p in params) * shard.rows < MIN_WORK or not can_limit_blas():
         return [shard]
     if batch_coupling(model, loss) is not None or any(device_of(p.data) != "cpu" for p in params):

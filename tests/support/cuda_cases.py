@@ -119,7 +119,7 @@ def by_loops(case: Case, arrays: list[Any], g: Any, device: str = "fake") -> lis
 
     given = [tensors[i] for i in there]
     program = Program(trace(definition, *[t.detach() for t in given]), (), case.name)
-    (out,) = program(given, program.numbers_from({}))
+    (out,) = program(given, {number: number.read() for number in program.graph.numbers()})
     out.backward(mg.tensor(g, device=device))
     return [out.numpy(), *[t.grad.numpy() if need else None for t, need in zip(tensors, case.needs())]]
 
