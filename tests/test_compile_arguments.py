@@ -1,6 +1,8 @@
 """What a compiled function is given, and what it refers to: nothing of it is frozen."""
 
+import types
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -153,3 +155,73 @@ def test_loops_read_the_pieces_of_a_split_and_leave_the_whole_alone(pieces, axis
     weights = np.repeat(np.arange(1, pieces + 1), 6 // pieces)
     np.testing.assert_array_equal(x.numpy(), before)
     np.testing.assert_allclose(x.grad.numpy(), 2 * before * (weights if axis else weights[:, None]), rtol=1e-12)
+
+
+class Settings:
+    scale = 2.0
+
+
+class Slotted:
+    __slots__ = ("scale",)
+
+    def __init__(self):
+        self.scale = 2.0
+
+
+class Scaler:
+    def __call__(self, x):
+        return x * OUTSIDE
+
+    def scaled(self, x):
+        return x * OUTSIDE
+
+
+def by_outside(x):
+    return x * OUTSIDE
+
+
+OUTSIDE = 2.0
+HELD = types.ModuleType("held")
+HELD.scale = 2.0
+SLOTTED, SCALER, LISTED, PARTIAL, FACTORS = Slotted(), Scaler(), [by_outside], partial(by_outside), {2.0}
+BEHIND = {
+    "a module of Python's": (lambda x: x * HELD.scale, lambda: setattr(HELD, "scale", 5.0)),
+    "a class": (lambda x: x * Settings.scale, lambda: setattr(Settings, "scale", 5.0)),
+    "slots": (lambda x: x * SLOTTED.scale, lambda: setattr(SLOTTED, "scale", 5.0)),
+    "a method": (lambda x: SCALER.scaled(x), lambda: globals().update(OUTSIDE=5.0)),
+    "a function in a list": (lambda x: LISTED[0](x), lambda: globals().update(OUTSIDE=5.0)),
+    "a partial": (lambda x: PARTIAL(x), lambda: globals().update(OUTSIDE=5.0)),
+    "a set": (lambda x: x * max(FACTORS), lambda: FACTORS.add(5.0)),
+}
+
+
+@pytest.mark.parametrize(("function", "change"), BEHIND.values(), ids=BEHIND)
+def test_what_stands_behind_a_name_may_change(function, change):
+    globals().update(OUTSIDE=2.0)
+    compiled, x = mg.compile(function), mg.tensor([1.0, 2.0])
+    for _ in range(3):
+        np.testing.assert_array_equal(compiled(x).numpy(), [2, 4])
+    change()
+    for _ in range(3):
+        np.testing.assert_array_equal(compiled(x).numpy(), [5, 10])
+
+
+def test_zero_and_minus_zero_are_two_numbers():
+    reciprocal, x = mg.compile(lambda x, k: 1 / (x * k)), mg.tensor([1.0])
+    for k in (0.0, 0.0, -0.0, -0.0):
+        assert reciprocal(x, k).item() == (np.inf if np.copysign(1, k) > 0 else -np.inf)
+
+
+def test_an_attribute_of_a_module_that_is_deleted_is_not_used_any_more():
+    class Scaled(mg.nn.Module):
+        scale = 3.0
+
+        def forward(self, x):
+            return x * self.scale
+
+    module = Scaled()
+    module.scale = 6.0
+    compiled, x = mg.compile(lambda x: module(x)), mg.tensor([1.0])
+    assert [compiled(x).item() for _ in range(3)] == [6, 6, 6]
+    del module.scale
+    assert [compiled(x).item() for _ in range(3)] == [3, 3, 3]

@@ -261,11 +261,15 @@ def detached_scores(q, k, v):
     return softmax((q @ k.mT).detach()) @ v
 
 
+def detached_input_of_the_op(q, k, v):
+    return F.softmax((q @ k.mT).detach()) @ v
+
+
 NEARLY = [
     scores_returned, weights_returned, weights_used_again, sum_used_again, along_the_queries, summed_along_the_queries,
     lowest_for_top, a_query_without_keys, low_but_not_enough, scaled_up_to_little, penalty_added, mask_of_the_scores,
     negative_scale, scaled_by_a_vector, divided_by_a_number, sums_from_elsewhere,
-    one_sum_for_all, detached_scores, taken_from_a_number, not_normalised,
+    one_sum_for_all, detached_scores, detached_input_of_the_op, taken_from_a_number, not_normalised,
 ]  # fmt: skip
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-import os
 import sys
 import tempfile
 import threading
@@ -18,6 +17,7 @@ from typing import Any
 import numba
 
 from ..kernels.numba import compiling
+from ..saving import write_atomically
 
 _loaded: dict[str, ModuleType] = {}
 _lock = threading.Lock()
@@ -76,10 +76,7 @@ def _imported(folder: Path, name: str, source: str) -> ModuleType:
     """The module, from a file that numba keeps compiled code beside; it is written unless it is there, and whole."""
     path = folder / f"{name}.py"
     if not path.exists() or path.read_text(encoding="utf-8") != source:
-        handle, temporary = tempfile.mkstemp(dir=folder, suffix=".tmp")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(source)
-        os.replace(temporary, path)
+        write_atomically(path, source.encode(), durable=False)
     spec = importlib.util.spec_from_file_location(name, path, loader=_Loader(name, str(path)))
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.graph import Number, Value, at_sizes
+from ..ir.graph import Value, at_sizes
 from .cuda_source import PRELUDE, CudaWriter, totals
-from .loop_call import Call, Known, LoopCall, joined, wrong_index
+from .loop_call import Call, Known, LoopCall, joined, number, wrong_index
 from .loops import Loop
 from .source import identity
 
@@ -53,21 +53,19 @@ class CudaLoopCall(LoopCall):
         new = self.new(sizes, ready)
         shapes = [at_sizes(s.value.shape, sizes) for s in kernel.sums]
         outer, row = at_sizes(self.loop.outer, sizes), at_sizes(self.loop.row, sizes)
-        grid, threads = _division(self.loop, math.prod(outer), row, [math.prod(shape) for shape in shapes])
+        counts = [math.prod(shape) for shape in shapes]
+        grid, threads = _division(self.loop, math.prod(outer), row, counts)
+        zeros = [(n, identity(s.member, s.dtype), s.dtype) for n, s in zip(counts, kernel.sums)]
         ints = [np.int64(n) for n in at_sizes(tuple(kernel.ints), sizes)]
         numbers = [(at_sizes(x, sizes), dtype) for x, dtype in kernel.numbers]
 
         def call(known: Known) -> None:
             known.update({value: xp.empty(shape, dtype) for value, shape, dtype in new})
             arrays = [xp.ascontiguousarray(known[v]) for v in kernel.arrays]
-            # (blocks, elements of the sum)
-            sums = [
-                xp.full((grid[0], math.prod(shape)), identity(s.member, s.dtype), s.dtype)
-                for s, shape in zip(kernel.sums, shapes)
-            ]
+            sums = [xp.full((grid[0], n), zero, dtype) for n, zero, dtype in zeros]  # (blocks, elements of the sum)
             rows = [xp.empty((grid[0], count, row), dtype) for dtype, count in kernel.scratch.items()]
             wrong = [xp.zeros(1, "int32")] if kernel.checks else []
-            given = [_number(x, dtype, known) for x, dtype in numbers]
+            given = [np.array(number(x, dtype, known)).astype(dtype)[()] for x, dtype in numbers]
             compiled(text)(grid, (threads,), (*arrays, *sums, *rows, *ints, *given, *wrong))
             for s, shape, parts in zip(kernel.sums, shapes, sums):
                 known[s.value] = joined(s, parts).astype(s.value.dtype, copy=False).reshape(shape)
@@ -88,9 +86,3 @@ def _division(loop: Loop, rows: int, row: int, sums: list[int]) -> tuple[tuple[i
         x = min(rows, most)
         grid = x, 1 if totals(loop) else min(pieces, -(-BLOCKS // x), 2**16 - 1)
     return grid, min(-(-row // (4 * WARP)) * WARP, THREADS)
-
-
-def _number(x: Any, dtype: str, known: Known) -> Any:
-    """A number in the dtype that a kernel reads."""
-    x = known[x] if isinstance(x, Number) else x
-    return np.uint64(int(x) % 2**64).astype(np.int64).astype(dtype) if dtype[0] == "i" else np.dtype(dtype).type(x)

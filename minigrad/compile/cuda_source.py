@@ -24,7 +24,7 @@ _JOINED = {"+": "plus", "*": "times", "or": "maximum", "and": "minimum"}
 
 def totals(loop: L.Loop) -> bool:
     """Whether a number of elements along a row is joined: then one block must have all of the row."""
-    return any(L.totals(body) for body in loop.along.values())
+    return any(L.totals(body) for body in loop.parts.values())
 
 
 class CudaWriter(Writer):
@@ -62,7 +62,7 @@ class CudaWriter(Writer):
             kept = f"k{short(dtype)}"
             for k in range(count):
                 self.write(f"{short(dtype)}* {kept}_{k} = {kept} + (blockIdx.x * (i8){count} + {k}) * {n};")
-        self.statements(loop.before)
+        self.statements(loop.parts.get((0, L.LOOP), ()))
         if loop.outer:
             self.write(f"for (i8 row = blockIdx.x; row < {self.size(rows)}; row += gridDim.x) {{")
             self.depth += 1

@@ -35,48 +35,37 @@ def cut(joint: Graph, outputs: int, seeds: int) -> Cut:
         if not reached.isdisjoint(step.values):
             late.add(step)
             reached.update(step.outputs)
-    kept = _kept(joint, inputs, outs, late, wanted)
-    steps, read = list[Step](), set(wanted)  # of backward: all that leads to the gradients from what it is given
-    for step in reversed(joint.steps):
-        needed = [v for v in step.outputs if v in read and v not in kept]
-        if needed and step not in late and not _is_cheap(step):  # a small result on which something rests
-            kept.update(dict.fromkeys(needed))
-        elif needed:
-            steps.append(step)
-            read.update(step.values)
-    made = [*outs, *[v for v in kept if v not in outs]]
+    again = _again(joint, inputs, outs, late, wanted)
+    steps = [step for step in joint.steps if step in late or step in again]
+    backward = without_unused(Graph([], steps, wanted, joint.constants), wanted)
+    read = {v for step in backward.steps for v in step.values}.union(wanted)
+    repeated = backward.producers()
+    kept = [v for v in joint.producers() if v in read and v not in repeated]
     held = [i for i, v in enumerate(inputs) if v in read]
+    made = [*outs, *[v for v in kept if v not in outs]]
     forward = without_unused(Graph(inputs, joint.steps, made, joint.constants), made, keep_inputs=True)
-    constants = {v: array for v, array in joint.constants.items() if v in read}
     return Cut(
         Simple(inputs, forward.steps, made, forward.constants),
-        Simple([*given, *[inputs[i] for i in held], *kept], steps[::-1], wanted, constants),
+        Simple([*given, *[inputs[i] for i in held], *kept], backward.steps, wanted, backward.constants),
         held,
         [made.index(v) for v in kept],
     )
 
 
-def _kept(
-    joint: Graph, inputs: list[Value], outs: list[Value], late: set[Step], wanted: list[Value]
-) -> dict[Value, None]:
-    """The results of forward that backward reads, and that cheap ops do not lead to from what it has or may have."""
+def _again(joint: Graph, inputs: list[Value], outs: list[Value], late: set[Step], wanted: list[Value]) -> set[Step]:
+    """The cheap steps of forward that backward repeats, from what it has or may have."""
     producers = joint.producers()
-    crossing = {_source(v, outs, producers) for step in late for v in step.values}
-    crossing |= {_source(v, outs, producers) for v in wanted}
+    crossing = {_source(v, outs, producers) for v in [*wanted, *[v for step in late for v in step.values]]}
     largest = max((v.size for v in (*inputs, *producers)), default=0)
-    has = {*inputs, *joint.constants}
-    kept: dict[Value, None] = {}
+    has, again = {*inputs, *joint.constants}, set[Step]()
     for step in joint.steps:
-        if step in late:
-            continue
-        is_cheap = _is_cheap(step)
-        again = is_cheap and has.issuperset(step.values)
-        for v in step.outputs:
-            if v in crossing and (v in outs or not again):
-                kept[v] = None
-            if v in kept or again or not is_cheap and v.size * SMALL <= largest:
-                has.add(v)
-    return kept
+        if step not in late:
+            is_cheap = step.op.view or step.op.name == "astype" or loop_kind(step.op) == "elementwise"
+            repeats = is_cheap and has.issuperset(step.values)
+            if repeats and not any(v in crossing and v in outs for v in step.outputs):
+                again.add(step)
+            has.update([v for v in step.outputs if repeats or v in crossing or v.size * SMALL <= largest])
+    return again
 
 
 def _source(v: Value, outs: list[Value], producers: dict[Value, Step]) -> Value:
@@ -84,7 +73,3 @@ def _source(v: Value, outs: list[Value], producers: dict[Value, Step]) -> Value:
     while v not in outs and v in producers and producers[v].op.view:
         v = producers[v].values[0]
     return v
-
-
-def _is_cheap(step: Step) -> bool:
-    return step.op.view or step.op.name == "astype" or loop_kind(step.op) == "elementwise"

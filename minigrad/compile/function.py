@@ -24,14 +24,14 @@ from ..engine.writes import writes
 from ..errors import ArgumentError, describe
 from ..ir.graph import Graph
 from ..ir.sizes import with_symbols
-from ..ir.trace import Tracing
+from ..ir.trace import TraceError, Tracing
 from ..kernels.selection import implementation
 from ..ops.creation import get_default_dtype, ones
 from ..tracer import tracing
 from .program import Program
 from .quick import OTHERWISE, Quick, quick_way
 from .recognize import recognize
-from .surroundings import Surroundings, look_at_argument, sources, together
+from .surroundings import Held, Surroundings, look_at_argument, sources, together
 
 __all__ = ["Compiled", "compile", "trace"]
 
@@ -80,14 +80,12 @@ class Compiled:
             result = quick(args, mode.record)
             if result is not OTHERWISE:
                 return result
-        seen = changes.count
-        given = (args, kwargs)
+        seen, given = changes.count, (args, kwargs)
         leaves = list(tree.leaves(given))
         for leaf in leaves:
             self._surroundings.follow(leaf)
         looks = [self._surroundings.look(), *[look_at_argument(leaf) for leaf in leaves]]
-        settings = mode.record, get_default_dtype(), implementation()
-        key = tree.form(given), together(looks).state, settings
+        key = tree.form(given), together(looks).state, mode.record, get_default_dtype(), implementation()
         fitting = (trace for trace in self._traces.get(key, ()) if all(holds() for holds in trace.decisions))
         trace = next(fitting, None)
         if trace is None:  # threads that come here at once all trace, so that their first results are alike
@@ -136,9 +134,8 @@ class Compiled:
     def in_loops(self) -> tuple[Callable[..., Any], list[Tensor]]:
         """The last trace as a function of Tensors in which the ops of each loop are a call of their own, to be drawn; and inputs."""
         plan = next(iter(self._newest().program.plans().values()))
-        inputs = [ones(*v.shape, dtype=v.dtype) for v in plan.graph.inputs]
         replay = update_wrapper(lambda *tensors: tuple(plan.replay(tensors)), self, updated=())
-        return replay, inputs
+        return replay, [ones(*v.shape, dtype=v.dtype) for v in plan.graph.inputs]
 
     def _newest(self) -> Trace:
         if not self.traces:
@@ -170,6 +167,10 @@ class Trace:
         into = {self.returned + i: graph.inputs.index(value) for i, value in enumerate(written)}
         self.written = list(into.values())
         self.has_effects = bool(written or grads)
+        before = {value: array for array, value in tracer.outside.values()}
+        self._before = [
+            before.get(value) for value in graph.inputs
+        ]  # those that are held, as they were when last checked
         on_cpu = all(type(known.array) is np.ndarray for known in tracer.known.values())
         self.program = Program(*(recognize(graph) if on_cpu else (graph, [])), name, into)
 
@@ -180,6 +181,7 @@ class Trace:
         numbers = {number: drawn[number] if number in drawn else number.read() for number in self.numbers}
         if self.has_effects:
             arrays = [x.data if isinstance(x, Tensor) else x for x in inputs]
+            self._check_apart(arrays)
             made = self.program.plan.run(arrays, numbers)
             outs = iter([wrap(array) for array in made[: self.returned]])
             for state in self.counts:
@@ -190,6 +192,20 @@ class Trace:
         else:
             outs = iter(self.program(inputs, numbers))
         return tree.map(lambda x: next(outs) if x is _TENSOR else x, self.form)
+
+    def _check_apart(self, arrays: list[Any]) -> None:
+        """Refuse an array that came to share memory with one that is written to: they were traced as two."""
+        new = [k for k, (array, before) in enumerate(zip(arrays, self._before)) if array is not before]
+        pairs = [(i, k) for i in self.written for k in (range(len(arrays)) if i in new else new) if i != k]
+        for a, b in [(arrays[i], arrays[k]) for i, k in pairs]:
+            if a is b or type(a) is type(b) is np.ndarray and np.may_share_memory(a, b):
+                raise TraceError(
+                    "compile: an array that the function writes to shares memory with another of its inputs",
+                    "arrays apart, as when the function was traced",
+                    f"{a.shape} and {b.shape} {b.dtype}",
+                    "pass a copy: x.clone()",
+                )
+        self._before = [a if isinstance(s, Held) else None for a, s in zip(arrays, (*self.sources, *self.drawn))]
 
 
 def trace(function: Callable[..., Any], *args: Any, other: Sequence[Any] | None = None) -> Graph:

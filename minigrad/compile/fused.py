@@ -7,28 +7,30 @@ symbol of the graph, so that one plan serves every batch. All other sizes are as
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from .. import functions
 from ..engine.backend import Array
-from ..engine.graph import leaf
-from ..engine.modes import enable_grad, local, no_grad
+from ..engine.modes import local, no_grad
 from ..engine.op import Function
-from ..engine.tensor import wrap
-from ..ir import Graph, Number, Tracing, Value, with_symbols
+from ..engine.tensor import Tensor, wrap
+from ..ir import Graph, Number, Tracing, with_symbols
 from ..ir.graph import without_unused
 from ..ir.numbers import standing_for
 from ..kernels.registry import FUSED, STEPS, Kernel
 from ..tracer import tracing
 from .cut import cut
+from .function import Trace
 from .plan import MOST_SIZES, Plan
-from .program import differentiated, joined
+from .program import differentiated
+from .surroundings import Argument
 
 __all__ = ["Generated", "GeneratedStep", "register"]
 
+Options = dict[str, Any]
 EXAMPLES = 67, 131  # rows that an op is traced with: what differs between the two traces is N
 
 
@@ -120,9 +122,19 @@ class _Derived:
     def __init__(self, op: Any, kinds: Sequence[Any], attrs: dict[str, Any], by_numba: bool):
         self.by_numba = by_numba
         self.numbers = {k: Number(lambda: 0, int, int(attrs[k])) for k in op.kernels.varying}
-        traced = [self._traced(op, kinds, attrs, n) for n in (EXAMPLES if op.kernels.rows else EXAMPLES[:1])]
-        self.cut = cut(with_symbols(*traced) if op.kernels.rows else traced[0], outputs=1, seeds=1)
+        given = {**attrs, **{name: standing_for(number) for name, number in self.numbers.items()}}
         self.floating = [i for i, kind in enumerate(kinds) if kind is not None and np.dtype(kind[0]).kind == "f"]
+
+        def call(*tensors: Tensor) -> list[Tensor]:
+            found = iter(tensors)
+            return [op(*[None if kind is None else next(found) for kind in kinds], **given)]
+
+        def traced(n: int) -> Graph:
+            arrays = [np.zeros((n, *k[1]) if k[2] else k[1], k[0]) for k in kinds if k is not None]
+            return differentiated(call, arrays, [a.dtype.kind == "f" for a in arrays])[0]
+
+        graph = with_symbols(*map(traced, EXAMPLES)) if op.kernels.rows else traced(EXAMPLES[0])
+        self.cut = cut(graph, outputs=1, seeds=1)
         self._plans: dict[Any, Plan] = {}
 
     def plan(self, wanted: bool | tuple[bool, ...]) -> Plan:
@@ -136,19 +148,6 @@ class _Derived:
             self._plans[wanted] = Plan(graph, by_numba=self.by_numba)
         return self._plans[wanted]
 
-    def _traced(self, op: Any, kinds: Sequence[Any], attrs: dict[str, Any], n: int) -> Graph:
-        """The op and its gradients: from the inputs and the gradient of the output to the output and those of the inputs."""
-        arrays = [None if k is None else np.zeros((n, *k[1]) if k[2] else k[1], k[0]) for k in kinds]
-        tracer, given = Tracing({}), [a for a in arrays if a is not None]
-        inputs = [tracer.know(a, Value(a.shape, a.dtype)) for a in given]
-        tracer.recorded.update([v for v in inputs if v.dtype.kind == "f"])
-        varying = {name: standing_for(number) for name, number in self.numbers.items()}
-        tensors = [None if a is None else wrap(a, leaf(a) if a.dtype.kind == "f" else None) for a in arrays]
-        with enable_grad(), tracing(tracer):
-            out = op(*tensors, **{**attrs, **varying})
-        graph = Graph(inputs, tracer.steps, [tracer.value_of(out.data, "the result")], tracer.constants)
-        return joined(*differentiated(graph, [a.dtype.kind == "f" for a in given], given))[0]
-
 
 class GeneratedStep:
     """The step of an optimiser in one loop over a parameter and its state, written from the optimiser's own rule."""
@@ -158,9 +157,7 @@ class GeneratedStep:
         self._plans: dict[Any, Plan] = {}
         self._now = threading.local()  # the rate, step count and scale of this call: threads share the plans
 
-    def forward(
-        self, optimizer: Any, p: Array, g: Array, state: dict[str, Any], group: dict[str, Any], scale: float
-    ) -> None:
+    def forward(self, optimizer: Any, p: Array, g: Array, state: Options, group: Options, scale: float) -> None:
         """Change `p` and the buffers in `state`, which lie without gaps, in place."""
         buffers = optimizer.buffers(group)
         options = tuple([(k, v) for k, v in group.items() if k not in ("lr", "params", "name", "initial_lr")])
@@ -171,35 +168,26 @@ class GeneratedStep:
             plan = self._plans[key] = self._plan(optimizer, p.dtype, group, buffers)
         plan.run([a.reshape(-1) for a in (p, g, *[state[name] for name in buffers])])
 
-    def _plan(self, optimizer: Any, dtype: Any, group: dict[str, Any], buffers: Sequence[str]) -> Plan:
-        numbers = [Number(self._reader(i), float, value) for i, value in enumerate(self._now.values)]
-        (graph, into), (other, _) = [
-            self._traced(optimizer, np.dtype(dtype), group, buffers, n, numbers) for n in EXAMPLES
-        ]
-        return Plan(with_symbols(graph, other), into, alone=True, by_numba=self.by_numba)
-
-    def _reader(self, i: int) -> Callable[[], float]:
-        return lambda: self._now.values[i]
-
-    def _traced(
-        self, optimizer: Any, dtype: Any, group: Any, buffers: Sequence[str], n: int, numbers: Sequence[Number]
-    ) -> tuple[Graph, dict[int, int]]:
-        arrays = [np.ones(n, dtype) for _ in range(2 + len(buffers))]
-        tracer = Tracing({id(a): _nowhere for a in arrays})
-        inputs = [tracer.value_of(a, "the step") for a in arrays]
+    def _plan(self, optimizer: Any, dtype: Any, group: Options, buffers: Sequence[str]) -> Plan:
+        values = enumerate(self._now.values)
+        numbers = [Number(lambda i=i: self._now.values[i], float, value) for i, value in values]  # type: ignore[misc]
         lr, step, scale = [standing_for(number, dtype) for number in numbers]
-        with no_grad(), tracing(tracer):
-            p, g, *state = [wrap(a) for a in arrays]
-            kept = {**dict(zip(buffers, state)), "step": step}
-            optimizer.update(functions, p, g * scale, kept, {**group, "lr": lr})
-        written = [i for i, a in enumerate(arrays) if id(a) in tracer.written]
-        outputs = [tracer.value_of(arrays[i], "a write") for i in written]
-        graph = Graph(inputs, tracer.steps, outputs, tracer.constants)
-        return graph, dict(enumerate(written))
 
+        def traced(n: int) -> Trace:
+            arrays = [np.ones(n, dtype) for _ in range(2 + len(buffers))]
+            places: dict[int, Any] = {id(a): Argument(i) for i, a in enumerate(arrays)}
+            tracer = Tracing(places)
+            for a in arrays:  # also one that is not read
+                tracer.value_of(a, "the step")
+            with no_grad(), tracing(tracer):
+                p, g, *state = [wrap(a) for a in arrays]
+                kept = {**dict(zip(buffers, state)), "step": step}
+                optimizer.update(functions, p, g * scale, kept, {**group, "lr": lr})
+            return Trace("step", tracer, None)
 
-def _nowhere(leaves: Any) -> Any:
-    raise AssertionError("arrays of a step are given to it")
+        first, second = map(traced, EXAMPLES)
+        graph = with_symbols(first.graph, second.graph)
+        return Plan(graph, first.program.into, alone=True, by_numba=self.by_numba)
 
 
 def register(implementation: str) -> None:

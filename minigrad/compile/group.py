@@ -28,9 +28,10 @@ class UnfitError(Exception):
     """A step that cannot be in a group; the text says why."""
 
 
-def _is_elementwise(step: Step) -> bool:
+def _is_elementwise(step: Step | None) -> bool:
+    """Whether a step computes element by element."""
     try:
-        return formula(step).kind == "elementwise"
+        return step is not None and formula(step).kind == "elementwise"
     except NoLoweringError:
         return False
 
@@ -55,19 +56,13 @@ class Layout:
         """The concatenations for which nothing is to be done: loops write what is joined to its place in the result."""
         uses = Counter(v for step in graph.steps for v in step.values) + Counter(graph.outputs)
         makers = graph.producers()
-        joins = set()
-        for step in graph.steps:
-            if step.op is not OPS["concatenate"] or not all(isinstance(x, Value) for x in step.inputs):
-                continue
-            made = [makers.get(x) for x in step.inputs]
-            if not all(uses[x] == 1 and m is not None and _is_elementwise(m) for x, m in zip(step.inputs, made)):
-                continue
+        joins = {s for s in graph.steps if s.op is OPS["concatenate"] and len({*s.inputs}) == len(s.inputs)}
+        joins = {step for step in joins if all(uses[x] == 1 and _is_elementwise(makers.get(x)) for x in step.inputs)}
+        for step in joins:
             axis, offset, strides = step.attrs.get("axis", 0) % step.out.ndim, 0, c_strides(step.out.shape)
             for x in step.inputs:
-                own = tuple([0 if n == 1 else s for n, s in zip(x.shape, strides)])
-                self.places[x] = step.out, offset, own
+                self.places[x] = step.out, offset, tuple([0 if n == 1 else s for n, s in zip(x.shape, strides)])
                 offset += x.shape[axis] * strides[axis]
-            joins.add(step)
         return joins
 
     def place(self, value: Value) -> tuple[Value, int, Strides]:
@@ -91,13 +86,10 @@ class Member:
     formula: Formula
     given: dict[str, Any]  # what the names in the formula stand for
     inside: dict[str, Value]  # those of them that are made in the group: a value, or the one that they are views of
-    axes: Axes  # of what it runs over: its output, or what it reduces or gathers from
+    over: frozenset[int]  # the axes that it runs over: those of its output, or of what it reduces or gathers from
     own: Axes  # of its output
     reduced: frozenset[int]  # the axes that its output does not have
     strides: dict[str, Strides]  # of what it reads from outside, and of its output "out"
-
-    def __post_init__(self) -> None:
-        self.over = frozenset([a for a in self.axes if a is not None])
 
 
 @dataclass(frozen=True)
@@ -116,9 +108,7 @@ class Domain:
         special = self.special if member.formula.kind == "elementwise" else (*self.special, member)
         used = {*member.inside.values(), *([member.step.out] if member.formula.kind == "gather" else [])}
         complete = self.complete.union([m.step.out for m in special if m.step.out in used])
-        patterns = self.patterns.union(member.strides.values())
-        if any(len(s) < len(sizes) for s in patterns):  # the domain has grown
-            patterns = frozenset([padded(s, sizes) for s in patterns])
+        patterns = frozenset([padded(s, sizes) for s in self.patterns.union(member.strides.values())])
         reason = ""
         for split in range(self.split, max(len(sizes), 1)):
             made = Domain(sizes, split, self.over | {member.over}, special, complete, patterns)
@@ -140,8 +130,12 @@ class Domain:
                 return f"it needs a {member.formula.kind} that is complete only after the loop"
             if member.step.out in self.complete and math.prod(self.sizes[self.split :]) > LONGEST_ROW:
                 return "it needs rows that are too long to go over twice"
-        in_order = all(_is_one_axis(strides, self.sizes, self.split) for strides in self.patterns)
+        in_order = all(map(self.is_joined, range(self.split, len(self.sizes) - 1)))
         return "" if in_order else "its arrays are not in the order of the loop"
+
+    def is_joined(self, k: int) -> bool:
+        """Whether the axes `k` and `k + 1` are as one axis in memory, for every array."""
+        return all(strides[k] == strides[k + 1] * self.sizes[k + 1] for strides in self.patterns)
 
 
 @dataclass(eq=False)
@@ -162,10 +156,8 @@ class Group:
         """The value made here that this one is, or is a view of, and its axes; None if it comes from outside."""
         if value in self.makers:
             return value, self.makers[value].own
-        if value not in self.layout.views:
-            return None
-        source, axes = self.layout.views[value]
-        found = self.find(source)
+        source, axes = self.layout.views.get(value, (None, None))
+        found = None if source is None else self.find(source)
         if found is None:
             return None
         if axes is None:
@@ -181,12 +173,13 @@ class Group:
         inside = {name: at for name, x in values.items() if (at := self.find(x)) is not None}
         shape = step.out.shape if found.kind == "elementwise" else given["a"].shape
         axes, sizes = self.aligned(shape, [axes for _, axes in inside.values()])
-        reduced, own = (frozenset[int](), axes) if found.kind == "elementwise" else _reduced(step, axes)
+        own = axes if found.kind == "elementwise" else _left(step, axes)
         strides = {"out": _over(sizes, own, self.layout.place(step.out)[2])}
         strides |= {k: _over(sizes, axes, self.layout.place(x)[2]) for k, x in values.items() if k not in inside}
         strides |= {name: _over(sizes, own, _counting(name, step)) for name in found.names & PLACES}
         sources = {name: value for name, (value, _) in inside.items()}
-        member = Member(step, found, given, sources, axes, own, reduced, strides)
+        over = frozenset([a for a in axes if a is not None])
+        member = Member(step, found, given, sources, over, own, over.difference(own), strides)
         self.domain = self.domain.including(member, sizes)
         self.members.append(member)
         self.makers[step.out] = member
@@ -196,34 +189,31 @@ class Group:
 
         Inputs that are made here say it by their axes; otherwise the sizes do.
         """
-        axes: list[int | None] = [None] * len(shape)
         domain = self.sizes
-        said = [pair for found in known for pair in enumerate(found, len(shape) - len(found))]
+        said = {(k, a) for found in known for k, a in enumerate(found, len(shape) - len(found)) if a is not None}
         wide = [k for k, n in enumerate(shape) if n > 1]
-        if not {k for k, a in said if a is not None}.issuperset(wide):
+        if not {k for k, _ in said}.issuperset(wide):
             sizes = tuple([shape[k] for k in wide])
             grows = not self.members or math.prod(sizes[len(domain) :]) >= 16
             if sizes[: len(domain)] == domain and (len(sizes) == len(domain) or grows):
                 domain = sizes  # what was in the group before now runs once for each row
             elif sizes != domain[: len(sizes)]:
                 raise UnfitError(f"it runs over {_text(sizes)} where the loop runs over {_text(domain)}")
-            said += [(k, a) for a, k in enumerate(wide)]
-        for k, a in said:
-            if a is not None and axes[k] not in (None, a):
-                raise UnfitError("its inputs run along different axes of the loop")
-            axes[k] = axes[k] if a is None else a
-        if len({a for a in axes if a is not None}) < len(wide):
+            said |= {(k, a) for a, k in enumerate(wide)}
+        axes = dict(said)
+        if len(axes) < len(said):
+            raise UnfitError("its inputs run along different axes of the loop")
+        if len({*axes.values()}) < len(axes):
             raise UnfitError("two of its axes would be the same axis of the loop")
-        return tuple(axes), domain
+        return tuple([axes.get(k) for k in range(len(shape))]), domain
 
 
-def _reduced(step: Step, axes: Axes) -> tuple[frozenset[int], Axes]:
-    """The axes of the domain that a reduction or a gather goes along, and those of its output."""
+def _left(step: Step, axes: Axes) -> Axes:
+    """The axes of the domain that the output of a reduction or a gather has."""
     axis = step.attrs.get("axis")
     gone = set(range(len(axes))) if axis is None else {i % len(axes) for i in axes_of(axis)}
     kept = step.attrs.get("keepdims", step.out.ndim == len(axes))
-    own = tuple([None if i in gone else a for i, a in enumerate(axes) if i not in gone or kept])
-    return frozenset([a for i, a in enumerate(axes) if i in gone and a is not None]), own
+    return tuple([None if i in gone else a for i, a in enumerate(axes) if i not in gone or kept])
 
 
 def _counting(name: str, step: Step) -> Strides:
@@ -236,11 +226,8 @@ def _counting(name: str, step: Step) -> Strides:
 
 def _over(sizes: tuple[int, ...], axes: Axes, strides: Strides) -> Strides:
     """Strides over the axes of the domain, of an array that is aligned with the last of `axes`."""
-    found = [0] * len(sizes)
-    for a, s in zip(axes[len(axes) - len(strides) :], strides):
-        if a is not None:
-            found[a] = s
-    return tuple(found)
+    found = dict(zip(axes[len(axes) - len(strides) :], strides))
+    return tuple([found.get(a, 0) for a in range(len(sizes))])
 
 
 def padded(strides: Strides, sizes: tuple[int, ...]) -> Strides:
@@ -252,11 +239,6 @@ def _text(sizes: tuple[int, ...]) -> str:
     return " × ".join(map(str, sizes)) or "one element"
 
 
-def _is_one_axis(strides: Strides, sizes: tuple[int, ...], split: int) -> bool:
-    """Whether the axes from `split` on are as one axis in memory."""
-    return all(strides[k] == strides[k + 1] * sizes[k + 1] for k in range(split, len(sizes) - 1))
-
-
 Schedule = list[Group | Step]
 
 
@@ -266,7 +248,7 @@ def group(graph: Graph) -> tuple[Schedule, Layout, dict[Step, str]]:
     A step that computes element by element from inputs alone could be in any loop. It waits for the first that uses it, since
     its result is in a register there; in an earlier loop it would be written to memory.
     """
-    scheduler = _Scheduler(Layout(graph))
+    scheduler = _Scheduler(graph)
     for step in graph.steps:
         scheduler.take(step)
     scheduler.place([], [*scheduler.waiting])
@@ -274,15 +256,15 @@ def group(graph: Graph) -> tuple[Schedule, Layout, dict[Step, str]]:
 
 
 class _Scheduler:
-    def __init__(self, layout: Layout):
-        self.layout = layout
+    def __init__(self, graph: Graph):
+        self.layout = Layout(graph)
+        self.order = {step: k for k, step in enumerate(graph.steps)}
         self.schedule: Schedule = []
         self.reasons: dict[Step, str] = {}
         self.formulas: dict[Step, Formula] = {}
         self.reads: dict[Step, list[Value]] = {}  # of what is not in its formula, a step may need the shape alone
         self.at: dict[Value, int] = {}  # where in the schedule a value is made
         self.waiting: dict[Value, Step] = {}
-        self.order: dict[Step, int] = {}
 
     def take(self, step: Step) -> None:
         """Put a step, and those that waited for it, into the schedule, or let it wait."""
@@ -294,9 +276,7 @@ class _Scheduler:
             self.reasons[step] = str(error)
         given = operands(step).values() if step in self.formulas else step.values
         reads = self.reads[step] = [self.layout.source(v) for v in given if isinstance(v, Value)]
-        self.order[step] = len(self.order)
-        is_elementwise = step in self.formulas and self.formulas[step].kind == "elementwise"
-        if is_elementwise and not any(v in self.at for v in reads):
+        if getattr(self.formulas.get(step), "kind", "") == "elementwise" and self.at.keys().isdisjoint(reads):
             self.waiting[step.out] = step
         elif step in self.layout.joins:  # complete only after the last of the loops that write to it
             self.place([], reads)

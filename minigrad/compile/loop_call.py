@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..errors import IndexingError
-from ..ir.graph import Value, at_sizes
+from ..ir.graph import Number, Value, at_sizes
 from .loops import Loop, Reduce
 from .source import Kernel, kind_of
 
-__all__ = ["Call", "Known", "LoopCall", "joined", "wrong_index"]
+__all__ = ["Call", "Known", "LoopCall", "joined", "number", "wrong_index"]
 
 Known = dict[Any, Any]  # arrays by Value, and numbers by Number
 Call = Callable[[Known], None]
@@ -47,6 +47,12 @@ class LoopCall:
 def joined(total: Reduce, parts: Any) -> Any:
     """One sum of those that several threads or blocks made, (parts, elements) -> (elements,)."""
     return getattr(parts, _JOIN[kind_of(total.member)])(axis=0).astype(total.dtype, copy=False)
+
+
+def number(x: Any, dtype: str, known: Mapping[Any, Any]) -> Any:
+    """A number as a compiled function takes it: whole ones as the 64 bits of an int64."""
+    x = known[x] if isinstance(x, Number) else x
+    return ((int(x) + 2**63) % 2**64) - 2**63 if dtype[0] == "i" else float(x)
 
 
 def wrong_index(count: int) -> IndexingError:

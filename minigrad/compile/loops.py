@@ -117,16 +117,15 @@ class Loop:
     outer: tuple[int, ...]  # sizes
     row: int
     blocked: bool  # all is one axis, of which each thread has a part as its row
-    before: list[Statement] = field(default_factory=list)
-    between: dict[int, list[Statement]] = field(default_factory=lambda: defaultdict(list))  # before phase k
-    along: dict[int, list[Statement]] = field(default_factory=lambda: defaultdict(list))  # in phase k
+    # By phase and level, in the order in which they are done; what is done once for the loop is of phase 0.
+    parts: dict[tuple[int, int], list[Statement]] = field(default_factory=lambda: defaultdict(list))
     sums: dict[Value, Reduce] = field(default_factory=dict)  # complete only after the loop
     slots: dict[str, int] = field(default_factory=lambda: defaultdict(int))  # rows of scratch memory by dtype
 
     @property
     def phases(self) -> int:
         """How often a row is gone along."""
-        return max(self.along, default=-1) + 1
+        return max([phase + 1 for phase, level in self.parts if level == ELEMENT], default=0)
 
     @property
     def size(self) -> int:
@@ -144,8 +143,7 @@ class Loop:
         return [v for v in self._roots(Load) if v not in self.writes]
 
     def _roots(self, kind: type[Load] | type[Store]) -> list[Value]:
-        parts = (self.before, *self.between.values(), *self.along.values())
-        found = dict.fromkeys(s.access.root for part in parts for s in part if isinstance(s, kind))
+        found = dict.fromkeys(s.access.root for part in self.parts.values() for s in part if isinstance(s, kind))
         return [root for root in found if isinstance(root, Value)]
 
 
@@ -156,30 +154,18 @@ class _Builder:
         self.group, self.stored, self.prefix, self.widen = group, stored, prefix, widen
         sizes, split = group.sizes, group.domain.split
         self.row = frozenset(range(split, len(sizes)))
-        every, outer = frozenset(range(len(sizes))), frozenset(range(split))
-        levels = {m: ELEMENT if m.over == every else ROW if m.over == outer else LOOP for m in group.members}
-        self.levels = {m.step.out: ROW if m.formula.kind == "gather" else level for m, level in levels.items()}
+        levels = {frozenset[int](): LOOP, frozenset(range(split)): ROW, frozenset(range(len(sizes))): ELEMENT}
+        self.levels = {m.step.out: ROW if m.formula.kind == "gather" else levels[m.over] for m in group.members}
         self.names = {m.step.out: f"{prefix}v{i}" for i, m in enumerate(group.members)}
-        self.merged = self.merge_outer()
+        # The outer axes, those that are as one axis for every array taken together: the last of each.
+        self.ends = [k for k in range(split) if k == split - 1 or not group.domain.is_joined(k)]
+        outer_sizes = [math.prod(sizes[i + 1 : k + 1]) for i, k in zip([-1, *self.ends], self.ends)]
         blocked = not split and not group.domain.complete
-        outer_sizes = tuple([math.prod(sizes[k] for k in part) for part in self.merged])
-        self.loop = Loop(group, outer_sizes, math.prod(sizes[split:]), blocked)
+        self.loop = Loop(group, tuple(outer_sizes), math.prod(sizes[split:]), blocked)
         self.loaded: dict[tuple[Access, str | None], str] = {}
         self.phase = 0  # the one that is being written
-        self.here: set[str] = set()  # names of this phase, for an element of the row
-        self.once: set[str] = set()  # other names
+        self.seen: set[tuple[int | None, str]] = set()  # names, and the phase if they are for an element of the row
         self.kept: dict[Value, Access] = {}  # values that are there in later phases
-
-    def merge_outer(self) -> list[list[int]]:
-        """The outer axes, those that are as one axis for every array taken together."""
-        domain = self.group.domain
-        merged: list[list[int]] = []
-        for k, size in enumerate(domain.sizes[: domain.split]):
-            if merged and all(s[k - 1] == s[k] * size for s in domain.patterns):
-                merged[-1].append(k)
-            else:
-                merged.append([k])
-        return merged
 
     def is_along(self, value: Value) -> bool:
         """Whether a value made here has an element for each of the row."""
@@ -188,26 +174,23 @@ class _Builder:
     def access(self, member: Member, name: str) -> Access:
         """Where an operand that comes from outside is, or the output."""
         strides = padded(member.strides[name], self.group.sizes)
-        outer = tuple([strides[part[-1]] for part in self.merged])
+        outer = tuple([strides[k] for k in self.ends])
         inner = strides[-1] if self.row else 0
-        if name in PLACES:
-            return Access(None, 0, outer, inner)
-        root, offset, _ = self.group.layout.place(member.step.out if name == "out" else member.given[name])
+        given = {"out": member.step.out, **member.given}  # without the number of an element
+        root, offset, _ = self.group.layout.place(given[name]) if name in given else (None, 0, ())
         return Access(root, offset, outer, inner)
 
     def build(self) -> Loop:
         phases, costs = self.find_phases()
         computed = self.find_demands(phases, costs)
         for self.phase in range(max(phases.values(), default=0) + 1):
-            self.here.clear()
             for member in self.group.members:
                 out, is_first = member.step.out, phases[member] == self.phase
                 if is_first and member.formula.kind == "reduction":
                     self.reduce(member)
                 elif self.phase in computed[out] if self.is_along(out) else is_first:
                     self.compute(member, is_first and out in self.stored)
-            if not self.loop.along[self.phase]:
-                del self.loop.along[self.phase]
+        self.loop.parts = {key: part for key, part in sorted(self.loop.parts.items()) if part}
         return self.loop
 
     def find_phases(self) -> tuple[dict[Member, int], dict[Value, int]]:
@@ -248,11 +231,11 @@ class _Builder:
             return place
         number = self.loop.slots[out.dtype.name]
         self.loop.slots[out.dtype.name] += 1
-        return Access(Slot(out.dtype, number), 0, (0,) * len(self.merged), 1)
+        return Access(Slot(out.dtype, number), 0, (0,) * len(self.ends), 1)
 
     def part(self, level: int) -> list[Statement]:
         """Where statements of this phase belong that are done so often."""
-        return (self.loop.before, self.loop.between[self.phase], self.loop.along[self.phase])[level]
+        return self.loop.parts[self.phase if level else 0, level]
 
     def compute(self, member: Member, is_stored: bool) -> None:
         """Write what computes a value, or for a gather, what computes it at one place of the row."""
@@ -262,7 +245,7 @@ class _Builder:
             self.names[out] = self.gather(member, part)
         else:
             part.append(Compute(self.names[out], member, self.operands(member, part)))
-            self.here.add(self.names[out])
+            self.is_new(self.names[out], in_phase=True)
         if is_stored:
             part.append(Store(self.access(member, "out"), self.names[out]))
         if out in self.kept and isinstance(self.kept[out].root, Slot):
@@ -274,7 +257,7 @@ class _Builder:
         given, dtype = self.operand(member, "a", part)
         if self.levels[out] == ELEMENT and member.reduced & self.row:
             part.append(Reduce(name, member, given, dtype, out.dtype))
-            part = self.loop.between[self.phase + 1]
+            part = self.loop.parts[self.phase + 1, ROW]
             if member.reduced == self.row and not self.loop.blocked:
                 if out in self.stored:
                     part.append(Store(self.access(member, "out"), name))
@@ -298,18 +281,18 @@ class _Builder:
             needed.update(m.inside.values() if m.step.out in needed and self.is_along(m.step.out) else ())
         for m in self.group.members:
             if m.step.out in needed and self.is_along(m.step.out):
-                part.append(Compute(f"{name}_{self.names[m.step.out]}", m, self.operands(m, part, place, f"{name}_")))
-        return f"{name}_{self.names[member.inside['a']]}"
+                part.append(Compute(f"{place}_{self.names[m.step.out]}", m, self.operands(m, part, place)))
+        return f"{place}_{self.names[member.inside['a']]}"
 
-    def operands(
-        self, member: Member, part: list[Statement], at: str | None = None, prefix: str = ""
-    ) -> dict[str, Any]:
-        """What the names in a formula stand for; at the place `at` of the row, if given, names begin with the prefix."""
-        names = (*member.formula.operands, *sorted(member.formula.names & PLACES))
-        return {name: self.operand(member, name, part, at, prefix) for name in names}
+    def operands(self, member: Member, part: list[Statement], at: str | None = None) -> dict[str, Any]:
+        """What the names in a formula stand for."""
+        return {name: self.operand(member, name, part, at) for name in sorted(member.formula.names)}
 
-    def operand(self, member: Member, name: str, part: list[Statement], at: str | None = None, prefix: str = "") -> Any:
-        """A number, or the name and dtype of an operand; what is not there yet is loaded."""
+    def operand(self, member: Member, name: str, part: list[Statement], at: str | None = None) -> Any:
+        """A number, or the name and dtype of an operand; what is not there yet is loaded.
+
+        The place `at` of the row, if given, begins the names of what was computed there.
+        """
         x: Any = member.given.get(name)
         source = member.inside.get(name)
         if source is None and name not in member.strides:
@@ -320,7 +303,7 @@ class _Builder:
         else:
             level, found = self.levels[source], self.names[source]
             if at and self.is_along(source):
-                found = prefix + found
+                found = f"{at}_{found}"
             elif source in self.kept and self.is_new(found, in_phase=True):
                 part.append(Load(found, self.kept[source]))
         if name == "indices":  # is checked, once for each row unless it differs along the row
@@ -342,10 +325,9 @@ class _Builder:
 
     def is_new(self, name: str, in_phase: bool) -> bool:
         """Whether a name does not exist yet, in this phase or in the whole loop; from now on it does."""
-        names = self.here if in_phase else self.once
-        is_new = name not in names
-        names.add(name)
-        return is_new
+        count = len(self.seen)
+        self.seen.add((self.phase if in_phase else None, name))
+        return len(self.seen) > count
 
 
 def describe(group: Group, stored: set[Value], prefix: str = "", widen: bool = True) -> Loop:

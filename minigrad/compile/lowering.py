@@ -29,12 +29,13 @@ _OF_FLOATS = (
 VOCABULARY = {**dict.fromkeys(_OF_FLOATS.split(), "f"), **dict.fromkeys(("abs", "maximum", "minimum", "sign"), "fi")}
 _NUMBERS = {"inf", "nan"}
 PLACES = {"element", "position"}  # the number of an element in its array, and along the axis that the op names
-_OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.BitAnd, ast.BitOr, ast.BitXor)
-_NODES = (
-    ast.Expression, ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.IfExp, ast.Call, ast.Name, ast.Constant, ast.Subscript,
-    ast.Load, ast.USub, ast.UAdd, ast.Not, ast.Invert, ast.And, ast.Or, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE,
-    *_OPERATORS,
-)  # fmt: skip
+SIGNS: dict[type[ast.AST], str] = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^",
+    ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
+    ast.And: "&", ast.Or: "|", ast.UAdd: "+", ast.USub: "-", ast.Invert: "~",
+}  # fmt: skip
+_TERMS = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.IfExp, ast.Call, ast.Name, ast.Constant, ast.Subscript)
+_NODES = (*_TERMS, *SIGNS, ast.Not, ast.Load)
 _COUNTED = (ast.operator, ast.cmpop, ast.IfExp)  # additions, and what costs as much
 COSTS = {"abs": 1, "maximum": 1, "minimum": 1, "sign": 2, "sqrt": 6, "floor": 1, "ceil": 1, "trunc": 1, "exp": 12}
 
@@ -49,7 +50,6 @@ class Formula:
 
     tree: ast.expr
     names: frozenset[str]
-    operands: tuple[str, ...]  # those of the names that are not in PLACES
     kind: str  # "elementwise", "reduction" or "gather"
     dtypes: str  # the kinds of dtype that it can be computed in
     cost: int  # of one element, in additions
@@ -70,24 +70,20 @@ def formula_of(text: str) -> Formula:
     words = [node.id for node in nodes if isinstance(node, ast.Name)]
     called = [word for word in words if word in VOCABULARY]
     names = frozenset(words) - {*called, *_NUMBERS, "out"}
-    divides = any(isinstance(node, ast.Div) for node in nodes)
-    dtypes = (
-        "f"
-        if divides or not _NUMBERS.isdisjoint(words)
-        else min([VOCABULARY[f] for f in called], key=len, default="bif")
-    )
+    of_floats = any(isinstance(node, ast.Div) for node in nodes) or not _NUMBERS.isdisjoint(words)
+    dtypes = "f" if of_floats else min([VOCABULARY[f] for f in called], key=len, default="bif")
     cost = sum([COSTS.get(f, 20) for f in called])
     cost += sum([4 if isinstance(node, ast.Div) else isinstance(node, _COUNTED) for node in nodes])
     gathers = any(isinstance(node, ast.Subscript) for node in nodes)
     kind = "gather" if gathers else "reduction" if "out" in words else "elementwise"
-    return Formula(tree, names, tuple(sorted(names - PLACES)), kind, dtypes, cost)
+    return Formula(tree, names, kind, dtypes, cost)
 
 
 def operands(step: Step) -> dict[str, Any]:
     """What the names in a step's formula stand for: Values, Numbers and plain numbers."""
     signature = step.op.signature
     given = {**signature.defaults, **step.attrs, **dict(zip(signature.inputs, step.inputs))}
-    return {name: given.get(name) for name in formula_of(step.op.lowering).operands}
+    return {name: given.get(name) for name in sorted(formula_of(step.op.lowering).names - PLACES)}
 
 
 def sample(x: Any) -> Any:
@@ -117,9 +113,7 @@ def formula(step: Step) -> Formula:
         elif not isinstance(x, (Number, bool, int, float, np.bool_, np.integer, np.floating)):
             raise NoLoweringError(f"{op.name}: {type(x).__name__} is no number")
     work = work_dtype(step)
-    if work not in SHORT:
-        raise NoLoweringError(f"{op.name} computes in {work}")
-    if work.kind not in found.dtypes:
+    if work not in SHORT or work.kind not in found.dtypes:
         raise NoLoweringError(f"{op.name} of {work} is left to NumPy")
     shape = getattr(given.get("indices"), "shape", ())
     if "indices" in given and (len(shape) != step.out.ndim or shape[step.attrs["axis"]] != 1):

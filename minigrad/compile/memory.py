@@ -7,13 +7,14 @@ several threads can run one plan.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
 from ..engine.op import OPS
 from ..ir.graph import Graph, Step, Value
 from .group import Group, Layout, Schedule
-from .loops import Load, Loop, Store
+from .loops import ELEMENT, Load, Loop, Store
 from .lowering import operands
 from .views import c_strides
 
@@ -47,14 +48,9 @@ def reads(entry: Group | Step, layout: Layout) -> list[Value]:
 
 def stored(schedule: Schedule, layout: Layout, graph: Graph) -> list[set[Value]]:
     """For each loop of the schedule, those of its values that another entry, or the caller, needs."""
-    readers: dict[Value, set[int]] = {}
-    for k, entry in enumerate(schedule):
-        for value in reads(entry, layout):
-            readers.setdefault(value, set()).add(k)
-    outputs = {layout.place(v)[0] for v in graph.outputs}
-    made = [{m.step.out for m in entry.members} if isinstance(entry, Group) else set() for entry in schedule]
-    root = {v: layout.place(v)[0] for values in made for v in values}
-    return [{v for v in vs if root[v] in outputs or readers.get(root[v], set()) - {k}} for k, vs in enumerate(made)]
+    needed = {layout.place(v)[0] for v in graph.outputs}.union(*[reads(entry, layout) for entry in schedule])
+    made = [[m.step.out for m in entry.members] if isinstance(entry, Group) else [] for entry in schedule]
+    return [{v for v in values if layout.place(v)[0] in needed} for values in made]
 
 
 def last_uses(schedule: Schedule, layout: Layout, graph: Graph) -> list[list[Value]]:
@@ -76,33 +72,26 @@ def in_place(
     `into` names the outputs, by number, that belong into an input.
     """
     targets = {layout.place(graph.outputs[i])[0]: graph.inputs[to] for i, to in into.items()}
+    writers = Counter(v for loop in loops.values() for v in loop.writes)  # several, where arrays are joined
     later: set[Value] = set()
     found: dict[Group, dict[Value, Value]] = {}
     for entry, gone in reversed(list(zip(schedule, last_uses(schedule, layout, graph)))):
-        shared: dict[Value, Value] = {}
         if isinstance(entry, Group):
-            loop, found[entry] = loops[entry], shared
-            for out in loop.writes:
-                for source in [targets[out]] if out in targets else gone:
-                    is_free = source not in later and source not in shared.values()
-                    alike = source.shape == out.shape and source.dtype == out.dtype
-                    if is_free and alike and _reads_first(loop, source, out):
-                        shared[out] = source
-                        break
+            loop, shared = loops[entry], found.setdefault(entry, {})
+            for out in [v for v in loop.writes if writers[v] == 1]:
+                sources = [targets[out]] if out in targets else gone
+                alike = [v for v in sources if (v.shape, v.dtype) == (out.shape, out.dtype)]
+                free = [v for v in alike if v not in later and v not in shared.values()]
+                shared.update([(out, v) for v in free if _reads_first(loop, v, out)][:1])
         later.update(reads(entry, layout))
     return found
 
 
 def _reads_first(loop: Loop, source: Value, out: Value) -> bool:
     """Whether a loop reads each element of `source` before it stores the one of `out` that would take its place."""
-    outside = [*loop.before, *[s for part in loop.between.values() for s in part]]
-    if any(isinstance(s, (Load, Store)) and s.access.root in (source, out) for s in outside):
+    every = [(level, s) for (_, level), part in loop.parts.items() for s in part if isinstance(s, (Load, Store))]
+    if any(s.access.root in (source, out) and level != ELEMENT for level, s in every):
         return False
-    places = [(q, k, s) for q, part in loop.along.items() for k, s in enumerate(part) if isinstance(s, (Load, Store))]
-    stores = [(q, k, s.access) for q, k, s in places if isinstance(s, Store) and s.access.root is out]
-    loads = [(q, k, s) for q, k, s in places if isinstance(s, Load) and s.access.root is source]
-    if len(stores) != 1:
-        return False
-    ((phase, number, access),) = stores
-    same = all(replace(s.access, root=out) == access and s.at is None for _, _, s in loads)
-    return same and all((q, k) < (phase, number) for q, k, _ in loads)
+    *loads, last = [s for _, s in every if s.access.root is (out if isinstance(s, Store) else source)]
+    same = all(isinstance(s, Load) and s.at is None and replace(s.access, root=out) == last.access for s in loads)
+    return same and isinstance(last, Store)

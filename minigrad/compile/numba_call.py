@@ -12,14 +12,15 @@ import numpy as np
 from numba.core.errors import NumbaError
 
 from ..engine.op import OPS
-from ..ir.graph import Graph, Number, Step, Value, at_sizes
+from ..ir.graph import Number, Step, Value, at_sizes
 from ..runtime.memory import keep_freed_memory
 from ..runtime.threads import all_cores_busy, run_parallel, thread_count
 from .cache import load
-from .group import Group, Layout, Schedule
-from .loop_call import Call, Known, LoopCall, joined, wrong_index
+from .group import Group
+from .loop_call import Call, Known, LoopCall, joined, number, wrong_index
 from .loops import Loop, describe
-from .numba_source import HEADER, Kernel, NumbaWriter
+from .memory import stored
+from .numba_source import HEADER, NumbaWriter
 
 __all__ = ["NumbaError", "NumbaLoopCall", "WholeCall", "whole"]
 
@@ -50,7 +51,7 @@ class NumbaLoopCall(LoopCall):
         ints = at_sizes(tuple(kernel.ints), sizes)
         numbers = [(at_sizes(x, sizes), kind) for x, kind in kernel.numbers]
         varies = any(isinstance(x, Number) for x, _ in numbers)
-        fixed = ints if varies else (*ints, *[_number(x, kind, {}) for x, kind in numbers])
+        fixed = ints if varies else (*ints, *[number(x, kind, {}) for x, kind in numbers])
         threads = min(thread_count(), -(-count // grain)) if at_sizes(loop.size, sizes) >= PARALLEL else 1
 
         def call(known: Known) -> None:
@@ -58,7 +59,7 @@ class NumbaLoopCall(LoopCall):
                 known[value] = empty(shape, dtype)
             for value, source in taken:
                 known[value] = known[source]
-            given = (*fixed, *[_number(x, kind, known) for x, kind in numbers]) if varies else fixed
+            given = (*fixed, *[number(x, kind, known) for x, kind in numbers]) if varies else fixed
             if threads > 1 and not all_cores_busy():
                 wrong, totals = divided((*given, *arrays(known)))
             elif sums or scratch:
@@ -77,14 +78,12 @@ class NumbaLoopCall(LoopCall):
             share = -(-count // (threads * grain)) * grain
             edges = [*[min(k * share, count) for k in range(threads)], count]
             parts = [empty((threads, size), dtype) for size, dtype in sums]
-            jobs = [
-                partial(
-                    function, edges[k], edges[k + 1], *given, *[part[k] for part in parts],
-                    *[empty(size, dtype) for size, dtype in scratch],
-                )
-                for k in range(threads)
-            ]  # fmt: skip
-            wrong = sum(run_parallel(jobs))
+
+            def job(k: int) -> Callable[[], int]:
+                rows = [empty(size, dtype) for size, dtype in scratch]
+                return partial(function, edges[k], edges[k + 1], *given, *[part[k] for part in parts], *rows)
+
+            wrong = sum(run_parallel([job(k) for k in range(threads)]))
             return wrong, [joined(s, part) for s, part in zip(kernel.sums, parts)]
 
         return call
@@ -93,23 +92,42 @@ class NumbaLoopCall(LoopCall):
 class WholeCall:
     """A whole graph as one compiled function with its sizes in the source: what takes longest of it is the call."""
 
-    def __init__(self, kernel: Kernel, graph: Graph, roots: list[Value], constants: list[Any], into: Mapping[int, int]):
-        self.kernel, self.constants = kernel, constants
-        self.source = HEADER + "\n\n" + kernel.text
-        self.function = load(self.source).whole
-        self.inputs, given = graph.inputs, set(kernel.arrays)
-        self.places = [i for i, v in enumerate(graph.inputs) if v in given]
+    def __init__(self, plan: Any):
+        graph, layout, into = plan.graph, plan.layout, plan.into
+        writer = NumbaWriter(plan.constants, literal=True)
+        loops, made, read = list[Loop](), dict[Value, None](), set[Value]()
+        for k, (entry, values) in enumerate(zip(plan.schedule, stored(plan.schedule, layout, graph))):
+            if isinstance(entry, Group):
+                loops.append(loop := describe(entry, values, f"g{k}_", widen=False))
+                writer.loop(loop)
+                made.update(dict.fromkeys((*loop.writes, *loop.sums)))
+                read.update(loop.reads)
+            else:
+                left, right = (layout.place(x) for x in entry.inputs)
+                writer.matmul(left, right, entry.out, entry.inputs[0].shape[1])
+                made[entry.out] = None
+                read.update((left[0], right[0]))
+        places = [(v, layout.place(v)[0]) for v in graph.outputs]
+        own = [pair for i, pair in enumerate(places) if i not in into]
+        constants = {v: array for v, array in plan.constants.items() if v in read and array.size > 1}
+        self.inputs, self.constants = graph.inputs, list(constants.values())
         self.written = [(graph.outputs[i], target) for i, target in into.items()]
-        own = [(v, r) for i, (v, r) in enumerate(zip(graph.outputs, roots)) if i not in into]
+        self.places = [i for i, v in enumerate(graph.inputs) if v in read and i not in into.values()]
         # In the memory of an output any shape will do; the function knows the number of its axes.
         self.outputs = [(v.shape if v.ndim == r.ndim else r.shape, r.dtype) for v, r in own]
         self.made, self.reshaped = [v for v, _ in own], any(v.ndim != r.ndim for v, r in own)
+        given, outputs = [*[graph.inputs[i] for i in self.places], *constants], [root for _, root in own]
+        copied = [(graph.inputs[to], places[i][1]) for i, to in into.items()]
+        inner = [v for v in made if v not in outputs]
+        self.kernel = writer.whole("whole", given, outputs, inner, loops, copied)
+        self.source = HEADER + "\n\n" + self.kernel.text
+        self.function = load(self.source).whole
 
     def __call__(self, known: Known) -> None:
         """Make all outputs from inputs in C order; one that belongs into an input is that input."""
         arrays = [known[v] for v in self.inputs]
         outs = [empty(shape, dtype) for shape, dtype in self.outputs]
-        numbers = [_number(x, kind, known) for x, kind in self.kernel.numbers]
+        numbers = [number(x, kind, known) for x, kind in self.kernel.numbers]
         given = [arrays[i] for i in self.places]
         wrong = self.function(*self.addresses(arrays), *given, *self.constants, *numbers, *outs)
         if wrong:
@@ -124,38 +142,9 @@ class WholeCall:
         return [np.array([arrays[i].ctypes.data for _, i in self.written], np.int64)] if self.written else []
 
 
-def whole(
-    graph: Graph, schedule: Schedule, layout: Layout, needed: list[set[Value]], constants: dict[Value, Any],
-    into: Mapping[int, int],
-) -> WholeCall | None:  # fmt: skip
-    """The graph as one function; None if there is much to compute, or a step that only its op can compute."""
-    if not schedule or sum(map(_work, schedule)) > SMALL:
-        return None
-    writer = NumbaWriter(constants, literal=True)
-    loops: list[Loop] = []
-    made: list[Value] = []
-    read: list[Value] = []
-    for k, (entry, values) in enumerate(zip(schedule, needed)):
-        if isinstance(entry, Group):
-            loop = describe(entry, values, f"g{k}_", widen=False)
-            loops.append(loop)
-            writer.loop(loop)
-            made += [v for v in (*loop.writes, *loop.sums) if v not in made]
-            read += loop.reads
-        else:
-            left, right = (layout.place(x) for x in entry.inputs)
-            writer.matmul(left, right, entry.out, entry.inputs[0].shape[1])
-            made.append(entry.out)
-            read += [left[0], right[0]]
-    roots = [layout.place(v)[0] for v in graph.outputs]
-    fixed = [v for v in constants if v in read and constants[v].size > 1]
-    written = [(graph.inputs[to], roots[i]) for i, to in into.items()]
-    targets = {target for target, _ in written}
-    given = [v for v in graph.inputs if v in read and v not in targets]
-    outputs = [root for i, root in enumerate(roots) if i not in into]
-    inner = [v for v in made if v not in set(outputs)]
-    kernel = writer.whole("whole", [*given, *fixed], outputs, inner, loops, written)
-    return WholeCall(kernel, graph, roots, [constants[v] for v in fixed], into)
+def whole(plan: Any) -> WholeCall | None:
+    """A plan as one function; None if there is much to compute, or a step that only its op can compute."""
+    return WholeCall(plan) if plan.schedule and sum(map(_work, plan.schedule)) <= SMALL else None
 
 
 def _work(entry: Group | Step) -> float:
@@ -172,9 +161,3 @@ def _work(entry: Group | Step) -> float:
 def _picked(values: Sequence[Value]) -> Callable[[Known], Sequence[Any]]:
     """A fast function from all that is known to what is known of some values."""
     return itemgetter(*values) if len(values) > 1 else lambda known: [known[v] for v in values]
-
-
-def _number(x: Any, kind: str, known: Mapping[Any, Any]) -> Any:
-    """A number as a compiled function takes it: whole ones as the 64 bits of an int64."""
-    x = known[x] if isinstance(x, Number) else x
-    return ((int(x) + 2**63) % 2**64) - 2**63 if kind == "i8" else float(x)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +12,7 @@ from .lowering import DTYPES
 from .source import Kernel, Writer, cast, kind_of, short
 from .views import c_strides
 
-__all__ = ["HEADER", "Kernel", "NumbaWriter", "kind_of"]
+__all__ = ["HEADER", "Kernel", "NumbaWriter"]
 
 HEADER = '''"""Written by minigrad.compile; the file is named after its contents."""
 
@@ -30,17 +31,15 @@ def a(dtype, ndim):
     return types.Array(dtype, ndim, "C")
 '''
 Place = tuple[Value, int, tuple[int, ...]]
+Arguments = list[tuple[str, str]]  # names and types
 LANES = 16  # columns of a small product that are a vector
+_ORDERED = {"maximum": ("LEAST", "ordered_up"), "minimum": ("MOST", "ordered_down")}
 _TYPES = {"f4": "types.float32", "f8": "types.float64", "i4": "types.int32", "i8": "types.int64", "b1": "types.boolean"}
-
-
-def _typed(value: Value) -> str:
-    return f"a({_TYPES[short(value.dtype)]}, {value.ndim})"
 
 
 def _is_ordered(member: Any) -> bool:
     """Whether a total is kept as an integer that is ordered as floats are, whose maximum is vectorised."""
-    return kind_of(member) in ("maximum", "minimum") and member.step.out.dtype.kind == "f"
+    return kind_of(member) in _ORDERED and member.step.out.dtype.kind == "f"
 
 
 class NumbaWriter(Writer):
@@ -69,8 +68,8 @@ class NumbaWriter(Writer):
 
     def element(self, access: L.Access, at: str | None = None) -> str:
         if isinstance(access.root, Value) and access.inner == 1 and at is None:
-            if access.root in self.shared:  # one row for one memory, or it could not be vectorised
-                access = replace(access, root=self.shared[access.root])
+            # One row for one memory, or it could not be vectorised.
+            access = replace(access, root=self.shared.get(access.root, access.root))
             return self.rows.setdefault((self.current, access), f"r{len(self.rows)}") + "[j]"
         return super().element(access, at)
 
@@ -78,15 +77,14 @@ class NumbaWriter(Writer):
 
     def first(self, s: L.Reduce) -> str:
         if isinstance(s.into, str) and _is_ordered(s.member):
-            return f"{self.modules[short(s.dtype)]}{'LEAST' if kind_of(s.member) == 'maximum' else 'MOST'}"
+            return f"{self.modules[short(s.dtype)]}{_ORDERED[kind_of(s.member)][0]}"
         return super().first(s)
 
     def write_reduce(self, s: L.Reduce) -> None:
         if not isinstance(s.into, str) or not _is_ordered(s.member):
             return super().write_reduce(s)
         kind, dtype = kind_of(s.member), short(s.dtype)
-        function = "ordered_up" if kind == "maximum" else "ordered_down"
-        given = self.call(function, dtype, cast(s.name, short(s.given), dtype))
+        given = self.call(_ORDERED[kind][1], dtype, cast(s.name, short(s.given), dtype))
         return self.assign(f"{s.into}_total", f"{kind[:3]}({s.into}_total, {given})")
 
     def finished(self, s: L.Reduce) -> str:
@@ -108,8 +106,7 @@ class NumbaWriter(Writer):
         for value, total in loop.sums.items():
             self.write(f"for j in range({self.array(value)}.size):")
             self.write(f"    {self.array(value)}[j] = {self.first(total)}")
-        self.statements(loop.before)
-        start = self.depth
+        self.statements(loop.parts.get((0, L.LOOP), ()))
         if self.in_blocks:
             self.write("n = hi - lo")
         top = len(self.lines)
@@ -127,8 +124,8 @@ class NumbaWriter(Writer):
         for dtype, count in loop.slots.items():
             fixed += [f"k{short(dtype)}_{k} = k{short(dtype)}[{k} * {n} :][:{n}]" for k in range(count)]
         self.lines[mark:mark] = ["    " * self.depth + text for text in moving]
-        self.lines[top:top] = ["    " * start + text for text in fixed]
-        self.depth = start
+        self.depth = 1
+        self.lines[top:top] = ["    " + text for text in fixed]
 
     def matmul(self, left: Place, right: Place, out: Value, inner: int) -> None:
         """A small product of two matrices, each its memory, offset and strides."""
@@ -149,12 +146,14 @@ class NumbaWriter(Writer):
 
     # Functions
 
-    def text(self, name: str, given: list[tuple[str, str]], head: list[str], tail: list[str]) -> str:
-        """A function of these names and types: its first lines, all that was written, and its last."""
+    def text(self, name: str, given: Arguments, arrays: Arguments, head: list[str], tail: Iterable[str] = ()) -> str:
+        """A function of what is given, numbers and arrays: its first lines, all that was written, and its last."""
+        kinds = zip(self.numbers.values(), self.passed())
+        arguments = [*given, *[(f"{number}_", _TYPES[kind]) for (number, _, _), (_, kind) in kinds], *arrays]
         numbers = [f"{n} = {cast(f'{n}_', '', dtype)}" for n, _, dtype in self.numbers.values()]
         return "\n".join([
-            f"@kernel(types.int64({', '.join([kind for _, kind in given])}))",
-            f"def {name}({', '.join([name for name, _ in given])}):",
+            f"@kernel(types.int64({', '.join([kind for _, kind in arguments])}))",
+            f"def {name}({', '.join([argument for argument, _ in arguments])}):",
             *["    " + line for line in (*head, *numbers, "wrong = 0")],
             *self.lines, *tail, "    return wrong\n",
         ])  # fmt: skip
@@ -162,10 +161,6 @@ class NumbaWriter(Writer):
     def passed(self) -> list[tuple[Any, str]]:
         """The numbers, and the dtype that each is passed in."""
         return [(number, "i8" if dtype[0] == "i" else "f8") for _, number, dtype in self.numbers.values()]
-
-    def given_numbers(self) -> list[tuple[str, str]]:
-        """Their names and types as arguments."""
-        return [(f"{name}_", _TYPES[kind]) for (name, _, _), (_, kind) in zip(self.numbers.values(), self.passed())]
 
     def whole(
         self, name: str, given: list[Value], outputs: list[Value], scratch: list[Value], loops: list[L.Loop],
@@ -187,11 +182,13 @@ class NumbaWriter(Writer):
         tail = ["    if wrong:", "        return wrong"] if into else []
         for target, v in into:
             tail += [f"    for j in range({v.size}):", f"        {self.array(target)}[j] = {self.array(v)}[j]"]
-        arguments = [("at_", "a(types.int64, 1)")] if into else []
-        arguments += [(f"{self.array(v)}_", _typed(v)) for v in given]
-        results = [(f"{self.array(v)}_", _typed(v)) for v in outputs]
-        text = self.text(name, [*arguments, *self.given_numbers(), *results], head, tail)
+        addresses = [("at_", "a(types.int64, 1)")] if into else []
+        text = self.text(name, [*addresses, *map(self.argument, given)], [*map(self.argument, outputs)], head, tail)
         return Kernel(text, [], self.passed(), [*given, *outputs])
+
+    def argument(self, value: Value) -> tuple[str, str]:
+        """The name and the type of an array that is given."""
+        return f"{self.array(value)}_", f"a({_TYPES[short(value.dtype)]}, {value.ndim})"
 
     def unlike(self, value: Value) -> str:
         """The test whether an array has another shape than the value, or is not in C order."""
@@ -203,10 +200,9 @@ class NumbaWriter(Writer):
     def function(self, name: str, loop: L.Loop) -> Kernel:
         """A loop as a function of `lo`, `hi`, sizes, numbers, arrays, sums and scratch memory."""
         self.loop(loop)
-        arrays = [(self.array(v), v) for v in self.arrays_of(loop)]
-        given = [(n, "types.int64") for n in ("lo", "hi", *self.ints.values())]
-        given += [*self.given_numbers(), *[(f"{array}_", _typed(v)) for array, v in arrays]]
-        given += [(self.array(v), f"a({_TYPES[short(s.dtype)]}, 1)") for v, s in loop.sums.items()]
-        given += [(f"k{short(dtype)}", f"a({_TYPES[short(dtype)]}, 1)") for dtype in loop.slots]
-        head = [f"{array} = {array}_.reshape({array}_.size)  # {v.dtype}, {v.ndim} axes" for array, v in arrays]
-        return self.made(self.text(name, given, head, []), loop, self.passed())
+        values = self.arrays_of(loop)
+        ints = [(n, "types.int64") for n in ("lo", "hi", *self.ints.values())]
+        own = [(self.array(v), s.dtype) for v, s in loop.sums.items()] + [(f"k{short(d)}", d) for d in loop.slots]
+        arrays = [*map(self.argument, values), *[(array, f"a({_TYPES[short(dtype)]}, 1)") for array, dtype in own]]
+        head = [f"{a} = {a}_.reshape({a}_.size)  # {v.dtype}, {v.ndim} axes" for v in values for a in [self.array(v)]]
+        return self.made(self.text(name, ints, arrays, head), loop, self.passed())

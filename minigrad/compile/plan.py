@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -50,9 +51,9 @@ class Plan:
         self.loops: dict[Group, Loop] = {}
         self.calls: dict[Group, LoopCall] = {}  # these loops, as numba compiled them
         self.whole: Any = None  # or all of them as one compiled function
-        self.schedule: Schedule
-        self.layout: Layout
         self.reasons: dict[Step, str] = {}
+        self.layout = Layout(self.graph)
+        self.schedule: Schedule = [step for step in self.graph.steps if step.outputs[0] not in self.layout.views]
         self._on_cuda: tuple[Schedule, dict[Group, LoopCall]] | None = None
         self._dtypes = [v.dtype for v in self.graph.inputs]
         self._makers = self.graph.producers()
@@ -60,19 +61,13 @@ class Plan:
         if by_numba and implementation() == "numba":
             self.schedule, self.layout, self.reasons = group(self.graph)
             self._compile()
-        else:
-            self.layout = Layout(self.graph)
-            self.schedule = [step for step in self.graph.steps if step.outputs[0] not in self.layout.views]
 
     def _compile(self) -> None:
         from . import numba_call  # which loads numba
 
-        needed = stored(self.schedule, self.layout, self.graph)
-        self.loops = {e: describe(e, values) for e, values in zip(self.schedule, needed) if isinstance(e, Group)}
+        self.loops = self._described(self.schedule)
         try:
-            if not self.is_symbolic:
-                given = self.graph, self.schedule, self.layout, needed, self.constants, self.into
-                self.whole = numba_call.whole(*given)
+            self.whole = None if self.is_symbolic else numba_call.whole(self)
             if self.whole is None:
                 shared = in_place(self.schedule, self.loops, self.layout, self.graph, self.into if self.alone else {})
                 make = numba_call.NumbaLoopCall
@@ -86,8 +81,7 @@ class Plan:
             from .cuda_call import CudaLoopCall
 
             schedule, _, _ = group(self.graph)
-            pairs = zip(schedule, stored(schedule, self.layout, self.graph))
-            loops = {e: describe(e, values, widen=False) for e, values in pairs if isinstance(e, Group)}
+            loops = self._described(schedule, widen=False)
             calls: dict[Group, LoopCall] = {}
             try:
                 calls = {e: CudaLoopCall(loop, self.constants) for e, loop in loops.items()}
@@ -97,6 +91,10 @@ class Plan:
                 _warn(error)
             self._on_cuda = schedule, calls
         return self._on_cuda
+
+    def _described(self, schedule: Schedule, widen: bool = True) -> dict[Group, Loop]:
+        pairs = zip(schedule, stored(schedule, self.layout, self.graph))
+        return {e: describe(e, values, widen=widen) for e, values in pairs if isinstance(e, Group)}
 
     def run(self, arrays: Sequence[Array], numbers: Mapping[Number, Any] | None = None) -> list[Array]:
         """The outputs for these inputs, in memory of their own; numbers that are not given are asked for."""
@@ -111,11 +109,10 @@ class Plan:
     def bound(self, arrays: Sequence[Array]) -> Run:
         """What computes all outputs from inputs of the types, shapes and dtypes of these."""
         key = tuple([(type(a), a.shape) for a in arrays])
-        if any(a.dtype is not dtype for a, dtype in zip(arrays, self._dtypes)):
-            self._check(arrays)
         found = self._runs.get(key)
-        if found is None:
+        if found is None or any(a.dtype is not dtype for a, dtype in zip(arrays, self._dtypes)):
             self._check(arrays)
+        if found is None:
             if len(self._runs) >= MOST_SIZES:
                 self._runs.clear()
             found = self._runs[key] = self._bind(arrays)
@@ -136,9 +133,8 @@ class Plan:
             schedule, loops = self._for_cuda()
         xp = np if there is None else backend_of(there).xp
         entries = self._entries(schedule, loops, sizes_of(self.graph, arrays), xp)
-        calls = [call for _, made in entries for call in made]
-        if self.whole is not None and loops is self.calls:
-            calls = [self.whole]
+        is_whole = self.whole is not None and there is None
+        calls = [self.whole] if is_whole else [call for _, made in entries for call in made]
         constants, inputs, outputs = self.constants, self.graph.inputs, self.graph.outputs
 
         def run(arrays: Sequence[Array], numbers: Mapping[Any, Any]) -> list[Array]:
@@ -172,7 +168,7 @@ class Plan:
                 calls = self._calls_for(made, sizes, ready, xp)
             gone = [v for v in ready if self.layout.place(v)[0] in unused]
             if gone:
-                calls.append(_forget(gone))
+                calls.append(partial(_forget, gone))
                 ready.difference_update(gone)
             yield entry, calls
         yield None, self._calls_for(self.graph.outputs, sizes, ready, xp)
@@ -190,9 +186,8 @@ class Plan:
 
     def replay(self, tensors: Sequence[Tensor]) -> list[Tensor]:
         """The outputs, computed op by op; who watches is told which ops are one loop."""
-        known: Known = {v: wrap(a) for v, a in self.constants.items()}
-        known.update({number: number.example for number in self.numbers})
-        known.update(zip(self.graph.inputs, tensors))
+        known: Known = {number: number.example for number in self.numbers}
+        known |= {**{v: wrap(a) for v, a in self.constants.items()}, **dict(zip(self.graph.inputs, tensors))}
         loops = 0
         for entry, calls in self._entries(self.schedule, {}, sizes_of(self.graph, tensors), None):
             loops += isinstance(entry, Group)
@@ -217,12 +212,11 @@ class Plan:
         lines, total = [], 0
         for entry in self.schedule:
             if isinstance(entry, Group):
-                loop = self.loops[entry]
-                moved = sum(v.size * v.dtype.itemsize for v in (*loop.reads, *loop.writes, *loop.sums))
+                loop, first = self.loops[entry], entry.members[0].step
+                moved = _size(*loop.reads, *loop.writes, *loop.sums)
                 names = ", ".join(m.step.op.name for m in entry.members)
                 times = "once" if loop.phases == 1 else f"{loop.phases} times"
                 lines.append(f"one loop over {_shape(entry)}, {times} along each row, {_bytes(moved)}: {names}")
-                first = entry.members[0].step
                 if first in self.reasons:
                     lines.append(f"    {first.op.name} is not in the loop before: {self.reasons[first]}")
             else:
@@ -242,12 +236,9 @@ def _warn(error: Exception) -> None:
     warnings.warn(text, RuntimeWarning, stacklevel=4)
 
 
-def _forget(values: Sequence[Value]) -> Call:
-    def call(known: Known) -> None:
-        for value in values:
-            del known[value]
-
-    return call
+def _forget(values: Sequence[Value], known: Known) -> None:
+    for value in values:
+        del known[value]
 
 
 def _step_call(step: Step, sizes: Mapping[str, int], is_view: bool, xp: Any) -> Call:
@@ -267,12 +258,16 @@ def _step_call(step: Step, sizes: Mapping[str, int], is_view: bool, xp: Any) -> 
     def call(known: Known) -> None:
         for out, array in zip(step.outputs, run_step(step, known)):
             if not is_view and is_array(array):
-                is_borrowed = step.op.view and getattr(array, "base", None) is not None
-                is_given = any(array is known[v] for v in step.values)
-                array = array.copy() if is_borrowed or is_given else _plain(array)
+                array = array.copy() if any(_may_share(array, known[v]) for v in step.values) else _plain(array)
             known[out] = array
 
     return call
+
+
+def _may_share(a: Array, b: Array) -> bool:
+    """Whether an array may lie in the memory of another."""
+    both_numpy = type(a) is type(b) is np.ndarray
+    return a is b or (np.may_share_memory(a, b) if both_numpy else getattr(a, "base", None) is not None)
 
 
 def _plain(array: Array) -> Array:
@@ -281,7 +276,11 @@ def _plain(array: Array) -> Array:
 
 
 def _moved(step: Step) -> int:
-    return sum(v.size * v.dtype.itemsize for v in (*step.values, *step.outputs)) * (not step.op.view)
+    return 0 if step.op.view else _size(*step.values, *step.outputs)
+
+
+def _size(*values: Value) -> int:
+    return sum(v.size * v.dtype.itemsize for v in values)
 
 
 def _shape(entry: Any) -> str:

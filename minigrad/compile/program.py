@@ -7,16 +7,17 @@ it saw, forward and backward in one graph, is cut in two (cut.py).
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import compress
 from typing import Any
 
 from numpy import asarray, errstate, generic, ndarray, zeros_like
 
 from ..engine.backend import Array
 from ..engine.graph import Node, leaf, sweep
-from ..engine.modes import enable_grad, local
+from ..engine.modes import enable_grad, local, notify
 from ..engine.op import Plan as EnginePlan
 from ..engine.op import _output
 from ..engine.tensor import Tensor, wrap
@@ -30,6 +31,7 @@ from .plan import Plan
 __all__ = ["Program"]
 
 Numbers = dict[Number, Any]
+Joint = tuple[Graph, list[bool], list[bool]]
 
 
 class Program:
@@ -72,6 +74,13 @@ class Program:
                 self._plan = Plan(self.graph, self.into)
         return self._plan
 
+    def replay(self, *tensors: Tensor) -> list[Any]:
+        """The outputs, op by op, for who watches."""
+        constants = {v: wrap(array) for v, array in self.graph.constants.items()}  # an op of arrays alone is not traced
+        for t in constants.values():
+            notify("created", t.data)
+        return replace(self.graph, constants=constants).replay(tensors, standing_for)
+
     def __call__(self, inputs: Sequence[Any], numbers: Numbers) -> list[Tensor]:
         """The outputs for Tensors or arrays, one for each input of the graph, and its numbers."""
         arrays = [x.data if isinstance(x, Tensor) else x for x in inputs]
@@ -93,23 +102,22 @@ class Derivative(EnginePlan):
         self.names = ["inputs", "kept", "all inputs", "numbers"]
         self.keep, self.by_kernel, self.output_index = None, False, None
         self.rules = [(-1, self._pull, tuple)]
-        joint, self.seeds, self.grads = differentiated(program.graph, needs, arrays)
-        self.whole, *counts = joined(joint, self.seeds, self.grads)
-        self.cut = cut(self.whole, *counts)
+        self.graph, self.seeded, self.reached = differentiated(program.replay, arrays, needs)
+        self.cut = cut(self.graph, len(self.seeded), sum(self.seeded))
         self.forward_plan, self.backward_plan = Plan(self.cut.forward), Plan(self.cut.backward)
 
     def forward(self, inputs: Sequence[Any], arrays: Sequence[Array], numbers: Numbers) -> list[Tensor]:
         """Compute and record."""
-        made = self.forward_plan.run(arrays, numbers)
-        outs, kept = made[: len(self.seeds)], tuple([made[i] for i in self.cut.kept])
+        made, seeded = self.forward_plan.run(arrays, numbers), self.seeded
+        outs, kept = made[: len(seeded)], tuple([made[i] for i in self.cut.kept])
         parents = tuple([x.node if need else None for x, need in zip(inputs, self.needs)])
         saved = (tuple([arrays[i] for i in self.cut.held]), kept, list(arrays), numbers)
         shapes, dtypes = tuple([o.shape for o in outs]), tuple([o.dtype for o in outs])
         if not self.op.several:
             node = Node(self, parents, saved, {}, shapes[0], dtypes[0], local.mode.scope)
-            return [wrap(outs[0], None if self.seeds[0] is None else node)]
+            return [wrap(outs[0], node if seeded[0] else None)]
         node = Node(self, parents, saved, {}, shapes, dtypes, local.mode.scope)
-        return [wrap(o) if self.seeds[i] is None else _output.output(o, node, i) for i, o in enumerate(outs)]
+        return [_output.output(o, node, i) if seeded[i] else wrap(o) for i, o in enumerate(outs)]
 
     def as_tensors(self, node: Node) -> list[Any]:
         held, kept, arrays, numbers = node.saved
@@ -121,58 +129,44 @@ class Derivative(EnginePlan):
 
     def _pull(self, g: Any, held: Any, kept: Any, inputs: list[Any], numbers: Numbers) -> list[Any]:
         gs = g if isinstance(g, tuple) else (g,)
-        given = [asarray(x) if isinstance(x, generic) else x for x, seed in zip(gs, self.seeds) if seed is not None]
+        given = [asarray(x) if isinstance(x, generic) else x for x in compress(gs, self.seeded)]
         if isinstance(given[0], Tensor):
             results: Any = self._gradient([*inputs, *given], numbers)
         else:
             results = self.backward_plan.run([*given, *held, *kept], numbers)
         found = iter(results)
-        return [None if grad is None else next(found) for grad in self.grads]
+        return [next(found) if is_reached else None for is_reached in self.reached]
 
     @cached_property
     def _gradient(self) -> Program:
         """The gradients as a program of the inputs and the gradients of the outputs, to be differentiated again."""
-        graph = without_unused(self.whole, self.whole.outputs[len(self.seeds) :], keep_inputs=True)
+        graph = without_unused(self.graph, self.graph.outputs[len(self.seeded) :], keep_inputs=True)
         return Program(graph, (), f"the gradient of {self.op.name}")
 
 
-def joined(joint: Graph, seeds: Sequence[Value | None], grads: Sequence[Value | None]) -> tuple[Graph, int, int]:
-    """One graph from inputs and gradients of outputs to outputs and gradients of inputs, and the numbers of outputs and seeds."""
-    given = [seed for seed in seeds if seed is not None]
-    outputs = [*joint.outputs, *[grad for grad in grads if grad is not None]]
-    whole = Graph([*joint.inputs, *given], joint.steps, outputs, joint.constants)
-    return whole, len(joint.outputs), len(given)
+def differentiated(function: Callable[..., Any], arrays: Sequence[Array], needs: Sequence[bool]) -> Joint:
+    """A function with its gradients: from inputs and gradients of outputs to outputs and gradients of inputs.
 
-
-def differentiated(
-    graph: Graph, needs: Sequence[bool], arrays: Sequence[Array]
-) -> tuple[Graph, list[Value | None], list[Value | None]]:
-    """The graph with its gradients: the gradient that each output is given, and the one that each input gets, or None."""
+    Also for each output whether its gradient is given, and for each input whether it gets one.
+    """
     tracer = Tracing({})
-    tensors = []
-    for value, array, need in zip(graph.inputs, arrays, needs):
-        own = (
-            zeros_like(array) if type(array) is ndarray else array.view()
-        )  # no rule sees values; powers of 0 are quick
-        tracer.know(own, value)
+    tensors, inputs, seeds, pairs = [], [], [], []
+    for array, need in zip(arrays, needs):
+        # No rule sees values, and powers of 0 are quick.
+        own = zeros_like(array) if type(array) is ndarray else array.view()
+        inputs.append(tracer.know(own, Value(own.shape, own.dtype)))
         tensors.append(wrap(own, leaf(own) if need else None))
-        tracer.recorded.update([value] if need else [])
-    constants = {value: wrap(array) for value, array in graph.constants.items()}  # an op of arrays alone is not traced
-    for value, t in constants.items():
-        tracer.know(t.data, value)
-    seeds: list[Value | None] = []
-    pairs = []
+        tracer.recorded.update(inputs[-1:] if need else [])
     with enable_grad(), tracing(tracer), errstate(all="ignore"):
-        outs = replace(graph, constants=constants).replay(tensors, standing_for)
-        for out in outs:
-            is_recorded = isinstance(out, Tensor) and out.node is not None
-            seeds.append(Value(out.shape, out.dtype, "g") if is_recorded else None)
-            if seeds[-1] is not None:
-                g = out.data * 0 + 1
-                tracer.know(g, seeds[-1])
-                pairs.append((out.node, wrap(g, leaf(g))))
+        outs = function(*tensors)
+        seeded = [isinstance(out, Tensor) and out.node is not None for out in outs]
+        for out in compress(outs, seeded):
+            g = out.data * 0 + 1
+            seeds.append(tracer.know(g, Value(g.shape, g.dtype, "g")))
+            pairs.append((out.node, wrap(g, leaf(g))))
         nodes = [t.node for t in tensors]
         found: Any = sweep(pairs, {node for node in nodes if node}, create_graph=True) if pairs else {}
-        grads = [tracer.value_of(found[node].data, "a gradient") if node in found else None for node in nodes]
+        grads = [tracer.value_of(found[node].data, "a gradient") for node in nodes if node in found]
         values = [tracer.value_of(out.data, "an output") for out in outs]
-    return Graph(list(graph.inputs), tracer.steps, values, {**graph.constants, **tracer.constants}), seeds, grads
+    graph = Graph([*inputs, *seeds], tracer.steps, [*values, *grads], tracer.constants)
+    return graph, seeded, [node in found for node in nodes]

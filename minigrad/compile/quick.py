@@ -14,6 +14,7 @@ import numpy as np
 
 from .. import tree
 from ..changes import changes
+from ..engine.backend import owner_of
 from ..engine.tensor import Tensor, wrap
 from ..engine.writes import tick, writes
 from .surroundings import Argument, Held, Look, Surroundings, look_at_argument, together
@@ -22,7 +23,7 @@ __all__ = ["OTHERWISE", "quick_way"]
 
 OTHERWISE = object()  # the call is not like the last one
 Quick = Callable[[tuple[Any, ...], bool], Any]
-ndarray, empty = np.ndarray, np.empty
+ndarray, empty, may_share_memory = np.ndarray, np.empty, np.may_share_memory
 
 
 def quick_way(
@@ -101,6 +102,8 @@ def _one_call(trace: Any, args: tuple[Any, ...], buffers: list[Any]) -> Callable
     written = [arrays[i] for i in trace.written if id(arrays[i]) not in owned]
     writes.mark_all(written)
     dated: list[Any] = [writes.entry_of(array) for array in written]
+    targets = [arrays[i] for i in trace.written]
+    owners = {id(owner_of(array)) for array in targets}
     kinds = [(x.data.dtype, x.node is None) for x in args]
     shapes, dtypes = zip(*whole.outputs)
     reads = [number.read for number, _ in numbers]
@@ -117,6 +120,9 @@ def _one_call(trace: Any, args: tuple[Any, ...], buffers: list[Any]) -> Callable
                 return OTHERWISE
             array = x.data
             if type(array) is not ndarray or array.dtype is not dtype:
+                return OTHERWISE
+            is_suspect = array.base is not None or id(array) in owners  # a view may be one of what is written
+            if is_suspect and any(may_share_memory(array, target) for target in targets):
                 return OTHERWISE
             given.append(array)
         given += bound

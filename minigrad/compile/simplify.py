@@ -9,21 +9,28 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from ..engine.op import OPS
 from ..errors import axes_of
-from ..ir.graph import Graph, Size, Step, Value, broadcast, run_step, without_unused
+from ..ir.graph import Graph, Size, Step, Value, broadcast, replaced, run_step, without_unused
 from .lowering import DTYPES, PLACES, formula_of, sample
 from .views import is_view
 
 FOLDED = 1 << 16  # elements: larger constants are computed when the graph runs
-_POWERS = {2: "square", 0.5: "sqrt", -1: "reciprocal"}
-_NEUTRAL = {"multiply": 1, "divide": 1, "subtract": 0}  # but not `x + 0`, which turns -0 into 0
+# Ops with a number that NumPy computes as other ops, or that change nothing; but not `x + 0`, which turns -0 into 0.
+_WITH_NUMBER: dict[str, dict[float, str]] = {
+    "multiply": {1: "positive"},
+    "divide": {1: "positive"},
+    "subtract": {0: "positive"},
+    "power": {1: "positive", 2: "square", 0.5: "sqrt", -1: "reciprocal"},
+}
 
 
 class Simple(Graph):
@@ -45,33 +52,19 @@ def simplify(graph: Graph) -> Graph:
 
 def parts_as_views(step: Step) -> list[Step]:
     """A split or an unstacking as one view for each part; any other step as it is."""
-    if step.op is OPS["_split"]:
-        cuts = [0, *step.attrs["cuts"], None]
-        parts: list[Any] = [slice(*cuts[i : i + 2]) for i in range(len(cuts) - 1)]
-    elif step.op is OPS["_unstack"]:
-        parts = list(range(len(step.outputs)))
-    else:
+    if step.op not in (OPS["_split"], OPS["_unstack"]):
         return [step]
+    parts: Iterable[Any] = range(len(step.outputs))
+    if step.op is OPS["_split"]:
+        parts = map(slice, [0, *step.attrs["cuts"]], [*step.attrs["cuts"], None])
     lead = (slice(None),) * (step.attrs["axis"] % step.inputs[0].ndim)
-    return [
-        Step(OPS["getitem"], step.inputs, {"index": (*lead, part)}, (out,)) for part, out in zip(parts, step.outputs)
-    ]
+    indices = [{"index": (*lead, part)} for part in parts]
+    return [Step(OPS["getitem"], step.inputs, index, (out,)) for index, out in zip(indices, step.outputs)]
 
 
 def loop_kind(op: Any) -> str:
     """What kind of loop the formula of an op needs: elementwise, reduction or gather; empty for an op without formula."""
     return formula_of(op.lowering).kind if isinstance(op.lowering, str) else ""
-
-
-class _Ops:
-    """The ops by name, as lowering functions call them: each call adds a step and returns its value."""
-
-    def __init__(self, work: _Simplifier):
-        self._work = work
-        self.constant = work.constant
-
-    def __getattr__(self, name: str) -> Callable[..., Value]:
-        return lambda *inputs, **attrs: self._work.call(name, *inputs, **attrs)
 
 
 class _Simplifier:
@@ -201,18 +194,18 @@ class _Simplifier:
         plain = all(v.dtype.name in DTYPES and v.size for v in (*step.values, step.out))
         if lowering is None or isinstance(lowering, str) or not plain:
             return None
-        return lowering(_Ops(self), *step.inputs, **step.attrs)
+        ops = SimpleNamespace(constant=self.constant, **{name: partial(self.call, name) for name in OPS})
+        return lowering(ops, *step.inputs, **step.attrs)
 
     def unspread(self, step: Step) -> Step:
         """Element by element, a small array does as well as one that repeats it."""
-        inputs = list(step.inputs)
-        for i, x in enumerate(inputs if loop_kind(step.op) == "elementwise" else ()):
+        for i, x in enumerate(step.inputs if loop_kind(step.op) == "elementwise" else ()):
             before = self.made(x, "broadcast_to")
             if before is not None:
-                inputs[i] = before.inputs[0]
-                if broadcast([v.shape for v in inputs if isinstance(v, Value)]) != step.out.shape:
-                    inputs[i] = x
-        return step if tuple(inputs) == step.inputs else replace(step, inputs=tuple(inputs))
+                inputs = (*step.inputs[:i], *before.inputs, *step.inputs[i + 1 :])
+                if broadcast([v.shape for v in inputs if isinstance(v, Value)]) == step.out.shape:
+                    step = replace(step, inputs=inputs)
+        return step
 
     def by_rule(self, step: Step) -> Value | None:
         """The input, or a simpler step, that a step is equal to."""
@@ -234,13 +227,11 @@ class _Simplifier:
         """A transpose of a transpose as one, or none; (A B)ᵀ as Bᵀ Aᵀ."""
         axes, before = _axes(step), self.made(x, "transpose")
         if before is not None:
-            axes, x = tuple([_axes(before)[a] for a in axes]), before.inputs[0]
+            return self.like(step.out, "transpose", *before.inputs, axes=tuple([_axes(before)[a] for a in axes]))
         if axes == tuple(range(len(axes))):
             return x
-        if before is not None:
-            return self.like(step.out, "transpose", x, axes=axes)
-        product = self.made(x, "matmul") if x in self.used_once else None
-        if product is None or any(factor.ndim != 2 for factor in product.inputs):
+        product = self.made(x, "matmul") if x.ndim == 2 and x in self.used_once else None
+        if product is None:
             return None
         left, right = [self.like(Value(f.shape[::-1], f.dtype), "transpose", f, axes=None) for f in product.inputs]
         return self.like(step.out, "matmul", right, left)
@@ -262,36 +253,31 @@ class _Simplifier:
     def chosen(self, step: Step, condition: Any, x: Any, other: Any) -> Value | None:
         """A choice that is made already."""
         known = self.scalar(condition)
-        chosen = x if known else other
-        if known is None or isinstance(chosen, Value):
-            return None if known is None else chosen
+        chosen = None if known is None else x if known else other
+        if chosen is None or isinstance(chosen, Value):
+            return chosen
         return self.repeat(self.constant(np.asarray(chosen, step.out.dtype)), step.out.shape)
 
-    def without_neutral(self, step: Step, x: Any, other: Any) -> Value | None:
-        """`x * 1`, `1 * x`, `x / 1` and `x - 0`."""
-        neutral = _NEUTRAL[step.op.name]
-        for value, number in ((x, self.scalar(other)), (other, self.scalar(x)))[: 1 + (step.op is OPS["multiply"])]:
-            is_neutral = number == neutral and not np.signbit(np.real(number))
-            if is_neutral and isinstance(value, Value) and value.dtype == step.out.dtype:
-                return value
-        return None
-
-    def rooted(self, step: Step, x: Any, exponent: Any) -> Value | None:
-        """A power that NumPy computes as another op."""
-        out, number = step.out, self.scalar(exponent)
-        if not isinstance(x, Value) or (x.shape, x.dtype) != (out.shape, out.dtype) or out.dtype.kind != "f":
+    def without_number(self, step: Step, x: Any, other: Any) -> Value | None:
+        """`x * 1`, `1 * x`, `x / 1`, `x - 0`, and powers that have a name."""
+        if step.op is OPS["multiply"] and self.scalar(other) is None:
+            x, other = other, x
+        number = self.scalar(other)
+        name = _WITH_NUMBER[step.op.name].get(number)
+        is_minus_zero = number == 0 and np.signbit(np.real(number))
+        if name is None or is_minus_zero or not isinstance(x, Value) or x.dtype != step.out.dtype:
             return None
-        if number == 1:
-            return x
-        return self.call(_POWERS[number], x) if number in _POWERS else None
+        return x if name == "positive" else self.call(name, x)
 
     def summed(self, step: Step, x: Value) -> Value | None:
         """A sum of zeros and one element."""
         before = self.made(x, "_add_along")
         if before is None or self.scalar(before.inputs[0]) != 0:
             return None
+        axis, values = before.attrs["axis"] % x.ndim, before.inputs[1]
+        is_one = getattr(values, "shape", None) == before.attrs["indices"].shape and values.shape[axis] == 1
         along = [a if a is None else a % x.ndim for a in axes_of(step.attrs.get("axis"))]
-        return before.inputs[1] if along == [before.attrs["axis"] % x.ndim] else None
+        return values if is_one and along == [axis] else None
 
 
 _RULES: dict[str, Callable[..., Value | None]] = {
@@ -301,8 +287,7 @@ _RULES: dict[str, Callable[..., Value | None]] = {
     "matmul": _Simplifier.flat_product,
     "negative": _Simplifier.negated,
     "where": _Simplifier.chosen,
-    **dict.fromkeys(_NEUTRAL, _Simplifier.without_neutral),
-    "power": _Simplifier.rooted,
+    **dict.fromkeys(_WITH_NUMBER, _Simplifier.without_number),
     "sum": _Simplifier.summed,
 }
 
@@ -313,18 +298,9 @@ def _axes(step: Step) -> tuple[int, ...]:
 
 
 def _key(step: Step) -> Any:
-    """Equal for two steps that compute the same; None for one that may not be merged with another."""
-    key = step.op, _part(step.inputs), tuple([(name, _part(step.attrs[name])) for name in sorted(step.attrs)])
-    try:
-        hash(key)
-    except TypeError:  # an array among the attributes
-        return None
-    return None if step.op.random else key
+    """Equal for two steps that compute the same; None for one that may not be merged with another.
 
-
-def _part(x: Any) -> Any:
-    if isinstance(x, (tuple, list)):
-        return tuple(map(_part, x))
-    if isinstance(x, slice):
-        return slice, x.start, x.stop, x.step
-    return type(x), repr(x) if isinstance(x, (float, np.floating)) else x  # 0 is equal to -0
+    As text, 0 differs from -0, 1 from 1.0 and from np.float64(1); but of a large array it does not show all.
+    """
+    text = repr(replaced((step.inputs, sorted(step.attrs.items())), lambda x: f"@{id(x)}"))
+    return None if step.op.random or "array(" in text else (step.op, text)

@@ -16,11 +16,8 @@ import numpy as np
 
 from ..ir.graph import Number, Value
 from . import loops as L
-from .lowering import SHORT, work_dtype
+from .lowering import SHORT, SIGNS, work_dtype
 
-_OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^"}
-_COMPARISONS = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
-_SIGNS = {ast.UAdd: "+", ast.USub: "-", ast.Invert: "~"}
 _PLAIN = {0, 1, 2, 3, 4, -1, -2, 0.5, -0.5}  # in the source; other numbers are given to it, so that sizes may change
 _FIRST = {"+": 0, "*": 1, "or": False, "and": True}
 _OF_KEPT = {"element": "i8", "p": "f8", "key": "i8", "start": "i8"}
@@ -37,11 +34,15 @@ def cast(text: str, given: str, wanted: str) -> str:
     return text if given == wanted else f"({text} != 0)" if wanted == "b1" else f"{wanted}({text})"
 
 
+def _infix(op: ast.AST, given: list[str]) -> str:
+    return f"({f' {SIGNS[type(op)]} '.join(given)})"
+
+
 def kind_of(member: Any) -> str:
     """Which reduction it is: "+", "*", "maximum", "minimum", "or" or "and"."""
     tree = member.formula.tree
     if isinstance(tree, ast.BinOp):
-        return _OPERATORS[type(tree.op)]
+        return SIGNS[type(tree.op)]
     return type(tree.op).__name__.lower() if isinstance(tree, ast.BoolOp) else tree.func.id
 
 
@@ -50,9 +51,9 @@ def identity(member: Any, dtype: Any) -> Any:
     kind, dtype = kind_of(member), np.dtype(dtype)
     if kind in _FIRST:
         return _FIRST[kind]
-    info: Any = np.iinfo(dtype) if dtype.kind == "i" else None
-    ends = (info.min, info.max) if info else (False, True) if dtype.kind == "b" else (-math.inf, math.inf)
-    return ends[kind == "minimum"]
+    if dtype.kind == "i":
+        return np.iinfo(dtype).max if kind == "minimum" else np.iinfo(dtype).min
+    return (kind == "minimum") if dtype.kind == "b" else math.inf if kind == "minimum" else -math.inf
 
 
 @dataclass
@@ -140,54 +141,44 @@ class Writer:
 
     # Expressions
 
-    def expression(self, node: ast.expr, names: Names, work: str, wanted: str = "") -> str:
+    def expression(self, node: ast.AST, names: Names, work: str, wanted: str = "") -> str:
         """A formula as source, computed in dtype `work`, as dtype `wanted` if given."""
-        wanted = wanted or work
-        if isinstance(node, ast.Constant):
-            return self.known(node.value, wanted)
-        if isinstance(node, ast.Name) and node.id in ("inf", "nan"):
-            return f"{wanted}({node.id})"
-        if isinstance(node, ast.Name):
-            given = names[node.id]
-            return cast(given[0], short(given[1]), wanted) if isinstance(given, tuple) else self.known(given, wanted)
-        text = self.test(node, names, work)
-        return cast(self.arithmetic(node, names, work), work, wanted) if text is None else cast(text, "b1", wanted)
+        return cast(*self.typed(node, names, work, wanted or work), wanted or work)
 
-    def test(self, node: ast.expr, names: Names, work: str) -> str | None:
-        """What gives a boolean, whatever dtype it is computed in; None if it does not."""
-        is_not = (ast.Not, ast.Invert) if work == "b1" else ast.Not
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, is_not):
-            return f"(not {self.expression(node.operand, names, work, 'b1')})"
-        if isinstance(node, ast.BoolOp):
-            sign = " & " if isinstance(node.op, ast.And) else " | "
-            return f"({sign.join([self.expression(x, names, work, 'b1') for x in node.values])})"
-        if isinstance(node, ast.Compare):
-            sides = (node.left, node.comparators[0])
-            dtype = "i8" if "position" in [getattr(x, "id", "") for x in sides] else work
-            left, right = (self.expression(x, names, dtype) for x in sides)
-            return f"({left} {_COMPARISONS[type(node.ops[0])]} {right})"
-        if isinstance(node, ast.Call) and node.func.id == "kept":  # type: ignore[attr-defined]
-            given = [self.expression(ast.Name(k), names, dtype) for k, dtype in _OF_KEPT.items()]
-            return self.call("kept", "f4", *given)
-        return None
+    def typed(self, node: ast.AST, names: Names, work: str, wanted: str) -> tuple[str, str]:
+        """A formula as source, and its dtype: that of a number is `wanted`, that of a test b1, that of arithmetic `work`."""
 
-    def arithmetic(self, node: ast.expr, names: Names, work: str) -> str:
-        """What gives a number, in dtype `work`."""
-        if isinstance(node, ast.IfExp):
-            values = [self.expression(x, names, work) for x in (node.body, node.orelse)]
-            return self.call("select", work, self.expression(node.test, names, work, "b1"), *values)
-        if isinstance(node, ast.BinOp):
-            left, right = (self.expression(x, names, work) for x in (node.left, node.right))
-            return self.wrapped(f"({left} {_OPERATORS[type(node.op)]} {right})", work)
-        if isinstance(node, ast.UnaryOp):
-            return self.wrapped(f"({_SIGNS[type(node.op)]}{self.expression(node.operand, names, work)})", work)
-        assert isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-        given = [self.expression(x, names, work) for x in node.args]
-        exponent = names.get(getattr(node.args[-1], "id", ""))
-        if node.func.id == "power" and not isinstance(exponent, tuple) and exponent in (3, 4):  # exact, and fast
-            dtype = self.of_powers or work
-            return cast("(" + " * ".join([cast(given[0], work, dtype)] * int(exponent)) + ")", dtype, work)
-        return self.wrapped(self.call(node.func.id, work, *given), work)
+        def given(nodes: Iterable[ast.AST], dtype: str = work) -> list[str]:
+            return [self.expression(x, names, work, dtype) for x in nodes]
+
+        match node:
+            case ast.Constant(number):
+                return self.known(number, wanted), wanted
+            case ast.Name(name):
+                known = names[name] if name in names else float(name)  # inf or nan
+                return (known[0], short(known[1])) if isinstance(known, tuple) else (self.known(known, wanted), wanted)
+            case ast.UnaryOp(op, x) if isinstance(op, ast.Not) or isinstance(op, ast.Invert) and work == "b1":
+                return f"(not {given([x], 'b1')[0]})", "b1"
+            case ast.BoolOp(op, values):
+                return _infix(op, given(values, "b1")), "b1"
+            case ast.Compare(left, [op], [right]):
+                dtype = "i8" if "position" in [getattr(x, "id", "") for x in (left, right)] else work
+                return _infix(op, [self.expression(x, names, dtype) for x in (left, right)]), "b1"
+            case ast.Call(ast.Name("kept")):
+                return self.call("kept", "f4", *[given([ast.Name(k)], dtype)[0] for k, dtype in _OF_KEPT.items()]), "b1"
+            case ast.IfExp(test, body, orelse):
+                return self.call("select", work, *given([test], "b1"), *given([body, orelse])), work
+            case ast.BinOp(left, op, right):
+                return self.wrapped(_infix(op, given([left, right])), work), work
+            case ast.UnaryOp(op, x):
+                return self.wrapped(f"({SIGNS[type(op)]}{given([x])[0]})", work), work
+            case ast.Call(ast.Name("power"), [base, ast.Name(name)]) if names[name] in (3, 4):  # exact, and fast
+                dtype = self.of_powers or work
+                product = _infix(ast.Mult(), [cast(given([base])[0], work, dtype)] * int(names[name]))
+                return cast(product, dtype, work), work
+            case ast.Call(ast.Name(function), arguments):
+                return self.wrapped(self.call(function, work, *given(arguments)), work), work
+        raise AssertionError(node)
 
     def wrapped(self, text: str, work: str) -> str:
         """Arithmetic with whole numbers as their dtype: it may have become a wider one."""
@@ -217,20 +208,19 @@ class Writer:
 
     def phases(self, loop: L.Loop, along: str) -> None:
         """Write what is done for one row, in which each phase goes `along` it."""
-        for q in range(max([*loop.between, *loop.along, 0]) + 1):
-            self.statements(loop.between.get(q, ()))
-            body = loop.along.get(q)
-            if not body:
-                continue
-            for s in L.totals(body):
-                self.write(self.total_form.format(name=f"{s.into}_total", dtype=short(s.dtype), text=self.first(s)))
-            self.write(along)
-            self.depth, self.along = self.depth + 1, True
-            self.statements(body)
-            self.depth, self.along = self.depth - 1, False
-            self.write(self.end)
-            for s in L.totals(body):
-                self.let(str(s.into), s.dtype, self.finished(s))
+        for (_, level), part in loop.parts.items():
+            if level == L.ROW:
+                self.statements(part)
+            elif level == L.ELEMENT:
+                for s in L.totals(part):
+                    self.write(self.total_form.format(name=f"{s.into}_total", dtype=short(s.dtype), text=self.first(s)))
+                self.write(along)
+                self.depth, self.along = self.depth + 1, True
+                self.statements(part)
+                self.depth, self.along = self.depth - 1, False
+                self.write(self.end)
+                for s in L.totals(part):
+                    self.let(str(s.into), s.dtype, self.finished(s))
 
     def statements(self, given: Iterable[L.Statement]) -> None:
         for s in given:

@@ -13,6 +13,7 @@ import dataclasses
 import dis
 import types
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -25,6 +26,7 @@ from ..engine.tensor import Tensor
 __all__ = ["Argument", "Held", "Look", "Surroundings", "look", "look_at_argument", "sources", "together"]
 
 _VALUES = (int, float, complex, str, bytes, bool, np.generic, type(None), type(Ellipsis))
+_INEXACT = (float, complex, np.inexact)
 _DEPTH = 4  # so deep are nested lists, dicts and objects looked into
 _LIBRARIES = ("minigrad", "numpy", "cupy", "builtins")
 _FUNCTIONS = (types.FunctionType, types.MethodType)
@@ -82,9 +84,17 @@ class Surroundings:
         for name in dict.fromkeys(_names(code)):
             if name in function.__globals__:
                 self._add(function.__globals__.get, name)
+                self._add_members(function.__globals__[name], code)
         for get in _defaults:
             if get(function):
                 self._add(get, function)
+
+    def _add_members(self, value: Any, code: types.CodeType) -> None:
+        """Of a module or a class that is no library's, the members whose names stand in the code."""
+        home = getattr(value, "__module__", None) if isinstance(value, type) else getattr(value, "__name__", None)
+        if isinstance(value, (types.ModuleType, type)) and not _is_of_library(home):
+            for name in {*code.co_names} & {*vars(value)}:
+                self._add(vars(value).get, name)
 
     def _add(self, get: Callable[[Any], Any], key: Any) -> None:
         try:
@@ -94,21 +104,30 @@ class Surroundings:
         if isinstance(value, (types.ModuleType, types.BuiltinFunctionType, type)):
             return
         is_known = hasattr(value, "compiled_state") or isinstance(value, (Tensor, *_VALUES)) or is_array(value)
-        if not is_known and (getattr(value, "__module__", None) or "").partition(".")[0] in _LIBRARIES:
+        if not is_known and _is_of_library(getattr(value, "__module__", None)):
             return
         self.lookups.append((get, key))
         self.follow(value)
 
-    def follow(self, value: Any) -> None:
-        """Add the names that a function, or the methods of a module, look up."""
+    def follow(self, value: Any, depth: int = _DEPTH) -> None:
+        """Add the names that a function, the methods of an object, or the functions in it, look up."""
         if isinstance(value, _FUNCTIONS) or hasattr(value, "__wrapped__"):
             self._add_function(value)
-        for function in getattr(value, "compiled_functions", tuple)():
-            self._add_function(function)
+        elif hasattr(value, "compiled_functions"):
+            for function in value.compiled_functions():
+                self._add_function(function)
+        elif depth and (parts := _parts(value)) is not None:
+            own = () if _is_of_library(type(value).__module__) else vars(type(value)).values()
+            for part in (*own, *parts.values()):
+                self.follow(part, depth - 1)
 
     def look(self) -> Look:
         """What the names stand for now."""
         return together([look(get(key)) for get, key in self.lookups])
+
+
+def _is_of_library(module: str | None) -> bool:
+    return (module or "").partition(".")[0] in _LIBRARIES
 
 
 def _names(code: types.CodeType) -> Iterator[str]:
@@ -121,11 +140,13 @@ def _names(code: types.CodeType) -> Iterator[str]:
 
 def look(value: Any, depth: int = _DEPTH) -> Look:
     """Look at a value, and into lists, dicts and plain objects."""
-    if isinstance(value, _VALUES):
-        return Look((type(value), value), [], True)
+    if isinstance(value, _VALUES):  # as text, in which 0.0 is not -0.0, and NaN is NaN
+        return Look((type(value), repr(value) if isinstance(value, _INEXACT) else value), [], True)
+    if isinstance(value, (set, frozenset)):
+        return Look((type(value), frozenset([look(part, depth - 1).state for part in value])), [], False)
     if isinstance(value, Tensor) or is_array(value):
         return Look((id(value), value.shape, value.dtype, _needs_gradient(value)), [value], True)
-    if hasattr(value, "compiled_state"):
+    if hasattr(value, "compiled_state") and not isinstance(value, type):
         tensors, state = value.compiled_state()
         return Look((id(value), state), tensors, getattr(value, "is_settled", lambda: True)())
     parts = _parts(value) if depth else None
@@ -156,6 +177,11 @@ def _parts(value: Any) -> dict[Any, Any] | None:
         return dict(enumerate(value))
     if isinstance(value, dict):
         return value
+    if isinstance(value, partial):
+        return {"func": value.func, "args": value.args, "keywords": value.keywords}
+    slots = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ()) if hasattr(value, name)]
+    if slots and not _is_of_library(type(value).__module__):
+        return {name: getattr(value, name) for name in slots} | getattr(value, "__dict__", {})
     is_plain = type(value).__module__ not in _LIBRARIES or dataclasses.is_dataclass(value)
     return vars(value) if is_plain and hasattr(value, "__dict__") and not isinstance(value, type) else None
 

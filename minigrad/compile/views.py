@@ -29,8 +29,7 @@ def is_view(step: Step) -> bool:
 def strided(step: Step, shape: tuple[int, ...], strides: Strides) -> tuple[int, Strides] | None:
     """The offset and strides of a view of memory with these strides; None if its elements would have to be copied."""
     if step.op is reshape:
-        found = _reshaped(shape, strides, step.out.shape)
-        return None if found is None else (0, found)
+        return _reshaped(shape, strides, step.out.shape)
     if any(isinstance(s, Size) for s in strides):  # NumPy would take it for a number
         return None
     one = np.empty(1, np.int8)  # never read: only its shape and strides are looked at
@@ -43,7 +42,7 @@ def strided(step: Step, shape: tuple[int, ...], strides: Strides) -> tuple[int, 
     return offset, tuple([0 if n == 1 else s for n, s in zip(view.shape, view.strides)])
 
 
-def _reshaped(shape: tuple[int, ...], strides: Strides, new: tuple[int, ...]) -> Strides | None:
+def _reshaped(shape: tuple[int, ...], strides: Strides, new: tuple[int, ...]) -> tuple[int, Strides] | None:
     runs: list[tuple[int, int]] = []  # axes that lie in memory as one: how long it is, and its stride
     for n, s in zip(shape, strides):
         if n != 1:
@@ -56,17 +55,14 @@ def _reshaped(shape: tuple[int, ...], strides: Strides, new: tuple[int, ...]) ->
             return None
         found.append(0 if n == 1 else stride)
         left, stride = left // n, stride * n
-    return tuple(reversed(found))
+    return 0, tuple(reversed(found))
 
 
 def axis_map(step: Step, source: Value) -> tuple[int | None, ...] | None:
     """For each axis of a view the axis of its source, None where it repeats one element; None if it is not made of whole axes."""
     marks = tuple([0 if n == 1 else 1_000_003 * (i + 1) for i, n in enumerate(source.shape)])
-    found = strided(step, source.shape, marks)
-    if found is None or found[0]:
-        return None
-    axes = tuple([None if s == 0 else marks.index(s) if s in marks else -1 for s in found[1]])
-    whole = all(a is None or a >= 0 and source.shape[a] == n for a, n in zip(axes, step.out.shape))
-    seen = {a for a in axes if a is not None}
-    missing = [n for i, n in enumerate(source.shape) if n != 1 and i not in seen]
-    return axes if whole and not missing else None
+    axes = {(mark, n): i for i, (mark, n) in enumerate(zip(marks, source.shape)) if mark}
+    offset, strides = strided(step, source.shape, marks) or (1, ())
+    found = [*zip(strides, step.out.shape)]
+    is_whole = not offset and {(s, n) for s, n in found if s} == axes.keys()
+    return tuple([axes.get(x) for x in found]) if is_whole else None

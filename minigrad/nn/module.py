@@ -120,6 +120,10 @@ class Module:
         object.__setattr__(self, name, value)
         changes.note()
 
+    def __delattr__(self, name: str) -> None:
+        object.__delattr__(self, name)
+        changes.note()
+
     def _rename(self, name: str) -> None:
         vars(self)["_name"] = name
 
