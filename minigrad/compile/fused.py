@@ -66,12 +66,12 @@ class Generated:
         given = [arrays[i] if shape is None else arrays[i].reshape(shape) for i, shape in run.places]
         numbers = {number: attrs[name] for name, number in run.derived.numbers.items()} if self.varying else {}
         made = (run.calls.get(record) or run.bind(record, given))(given, numbers)
-        kept = (run, numbers, [made[i] for i in run.derived.cut.kept]) if record else None
+        kept = (run, numbers, *[made[i] for i in run.derived.cut.kept]) if record else None  # the engine looks at each
         return made[0] if run.out is None else made[0].reshape(run.out), kept
 
     def backward(self, g: Array, kept: Any, needs: Sequence[bool], *arrays: Any, **attrs: Any) -> list[Any]:
         """The gradient of each input that needs one."""
-        run, numbers, made = kept
+        run, numbers, *made = kept
         given, wanted = [g if run.out is None else g.reshape(run.seed)], tuple(needs)
         for i, shape in run.held:
             given.append(arrays[i] if shape is None else arrays[i].reshape(shape))

@@ -118,7 +118,7 @@ def by_loops(case: Case, arrays: list[Any], g: Any, device: str = "fake") -> lis
         return FUSED[case.name].define([known.get(i) for i in range(len(arrays))], case.attributes)
 
     given = [tensors[i] for i in there]
-    program = Program(trace(definition, *[t.detach() for t in given]), (), case.name)
+    program = Program(trace(definition, *given), (), case.name)
     (out,) = program(given, {number: number.read() for number in program.graph.numbers()})
     out.backward(mg.tensor(g, device=device))
     return [out.numpy(), *[t.grad.numpy() if need else None for t, need in zip(tensors, case.needs())]]
