@@ -14,7 +14,6 @@ from . import definitions as d
 from .registry import Kernel
 
 BLOCK = 32_768  # elements that fit into the second-level cache a few times over
-Needs = tuple[bool, ...]
 
 
 def are_floating(*arrays: Any, **attributes: Any) -> bool:

@@ -21,16 +21,15 @@ F = np.float32
 SCORES = 32_768  # elements that are worked on at a time
 
 
-def dropout_key(p: float, key: int, start: int) -> tuple[Any, ...]:
-    """The number of the first element, the halves of the key, the least hash that is kept, and the factor then."""
+def _dropout(p: float, key: int, start: int) -> tuple[Any, ...]:
+    """Whether there is any, the first element's number, the halves of the key, the least hash that is kept, and the factor then."""
     threshold = min(int(p * 2**32), 2**32 - 1)
     words = [np.uint32(word & 0xFFFFFFFF) for word in (start, key, key >> 32, threshold)]
-    return *words, np.float32(1 / (1 - p) if p < 1 else 0)
+    return p > 0, *words, np.float32(1 / (1 - p) if p < 1 else 0)
 
 
 INF = F(np.inf)
 NOTHING = (0, 0, 0, 0, 0)  # the place of a mask that was left out
-NO_DROPOUT = False, *dropout_key(0.0, 0, 0)
 
 
 @kernel
@@ -289,10 +288,6 @@ def _sizes(query: np.ndarray, key: np.ndarray, value: np.ndarray) -> tuple[int, 
     size = key.shape[2]
     step = max(SCORES // size, 16) // ROWS * ROWS
     return batch, heads, length, size, width, value.shape[3], min(step, -(-length // ROWS) * ROWS)
-
-
-def _dropout(p: float, key: int, start: int) -> tuple[Any, ...]:
-    return (True, *dropout_key(p, key, start)) if p else NO_DROPOUT
 
 
 def attend(query: Any, key: Any, value: Any, mask: Any, out: Any, causal: bool, scale: float, dropout: Any) -> Any:
