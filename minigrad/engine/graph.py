@@ -281,9 +281,9 @@ def _run_hooks(node: Node, g: Any) -> Any:
     return reduce(lambda given, hook: hook(given), list((node.hooks or {}).values()), g)
 
 
-def store(results: dict[Node, Any]) -> None:
-    """Add the swept gradients to `.grad`, each in memory of its own."""
-    stored: set[int] = set()
+def store(results: dict[Node, Any], seed: Any = None) -> None:
+    """Add the swept gradients to `.grad`, each in memory of its own; that of `seed` is the user's."""
+    stored = {id(seed)}
     with _storing:  # two threads may add to the same leaf
         for node, g in results.items():
             if node.grad is not None:

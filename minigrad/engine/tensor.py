@@ -145,7 +145,8 @@ class Tensor(Methods):
         >>> x.grad
         tensor(6.)
         """
-        store(differentiate([(node_of(self, "backward"), seed_of(self, gradient))], retain_graph=retain_graph))
+        seed = seed_of(self, gradient)
+        store(differentiate([(node_of(self, "backward"), seed)], retain_graph=retain_graph), seed)
 
     def retain_grad(self) -> Tensor:
         """Keep this tensor's gradient in `.grad` although it is not a leaf; returns the tensor itself."""
@@ -188,7 +189,7 @@ def differentiate(seeds: Any, targets: set[Node] | None = None, retain_graph: bo
 
 
 def seed_of(output: Tensor, gradient: Any) -> Array:
-    """The gradient a sweep starts with: 1 for a scalar, otherwise what the user gave, checked and copied."""
+    """The gradient a sweep starts with: 1 for a scalar, otherwise what the user gave, checked: no rule writes into it."""
     if gradient is None:
         if output.size != 1:
             raise GradientError(
@@ -216,4 +217,4 @@ def seed_of(output: Tensor, gradient: Any) -> Array:
         raise DeviceError(
             "backward: the gradient is not where the output is", output.device, seed.device, "move it with g.to(device)"
         )
-    return duplicate(seed.data if seed.dtype == output.dtype else seed.detach().astype(output.dtype).data)
+    return seed.data if seed.dtype == output.dtype else seed.detach().astype(output.dtype).data
