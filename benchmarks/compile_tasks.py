@@ -104,8 +104,11 @@ def make_transformer(task: str, candidate: str, quick: bool) -> Step:
 
 
 def make_first_call(task: str, candidate: str, quick: bool) -> Step:
-    """A step that nobody has called yet; numba has been imported."""
-    import numba  # noqa: F401
+    """A step that nobody has called yet; numba has been imported, with the parts that it imports for its first function."""
+    from numba.core.registry import cpu_target
+
+    cpu_target.typing_context.refresh()
+    cpu_target.target_context.refresh()
 
     if task == "first-call-gpt":
         return make_transformer(task, candidate, quick)

@@ -26,6 +26,9 @@ class Tracer:
     def instead(self, op: Any) -> Any:
         """What is to be called, with inputs and attributes, in place of the kernels of `op`; None: nothing else."""
 
+    def forward(self, op: Any) -> Any:
+        """What computes `op` in place of its own function of arrays; None: nothing else."""
+
     def number(self, read: Callable[[], Any], dtype: Any) -> Any:
         """What `read()` gives, as something that stands for whatever it will give; asked of symbolic tracers alone."""
 

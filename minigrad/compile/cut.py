@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..ir.graph import Graph, Step, Value, without_unused
-from .simplify import Simple, loop_kind, simplify
+from .lowering import loop_kind
+from .simplify import Simple, simplify
 
 __all__ = ["Cut", "cut"]
 

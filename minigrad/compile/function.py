@@ -86,18 +86,28 @@ class Compiled:
             self._surroundings.follow(leaf)
         looks = [self._surroundings.look(), *[look_at_argument(leaf) for leaf in leaves]]
         key = tree.form(given), together(looks).state, mode.record, get_default_dtype(), implementation()
-        fitting = (trace for trace in self._traces.get(key, ()) if all(holds() for holds in trace.decisions))
-        trace = next(fitting, None)
-        if trace is None:  # threads that come here at once all trace, so that their first results are alike
-            with self._tracing:
-                return self._trace(given, leaves, key)
-        result = trace.run(leaves)
+        trace, drawn = self._fitting(key), None
+        if trace is None:
+            with self._tracing:  # one thread traces, and others wait for it
+                trace = self._fitting(key)
+                if trace is None:
+                    trace, result = self._trace(given, leaves)
+                    self._traces.setdefault(key, []).extend([trace] if trace else [])
+                    if trace is None or trace.has_effects:
+                        return result
+                    drawn = trace.first_drawn  # so that the plan, which gives the first result too, draws nothing again
+                    del result
+        result = trace.run(leaves, drawn)
         if not kwargs:
             self._quick = quick_way(trace, args, mode.record, seen, self._surroundings, looks)
         return result
 
-    def _trace(self, given: Any, leaves: list[Any], key: Any) -> Any:
-        """Run the function while it is watched; what it computes is its result, and the plan for the next call."""
+    def _fitting(self, key: Any) -> Trace | None:
+        """The trace that can be used again."""
+        return next((t for t in self._traces.get(key, ()) if all(holds() for holds in t.decisions)), None)
+
+    def _trace(self, given: Any, leaves: list[Any]) -> tuple[Trace | None, Any]:
+        """Run the function while it is watched: what was traced, and its result."""
         own = [_view_of(leaf) for leaf in leaves]
         found, had_gradient, recorded = sources(own, self._surroundings)
         tracer = Tracing(found, recorded)
@@ -107,8 +117,7 @@ class Compiled:
             trace = Trace(self.name, tracer, result)
         for node in tracer.grads.keys() - tracer.cleared:  # the new gradient is added to one that is there before
             trace.decisions.append(partial(_has_gradient, node, node in had_gradient))
-        self._traces.setdefault(key, []).append(trace)
-        return result
+        return trace, result
 
     def compiled_state(self) -> tuple[list[Any], Any]:
         """Nothing of its own: a function that calls this one depends on what this one refers to."""
@@ -160,7 +169,7 @@ class Trace:
         grads = [tracer.value_of(g, "a gradient") for g in tracer.grads.values()]
         self.graph = graph = tracer.graph([*values, *effects, *grads])
         self.sources: list[Any] = [tracer.inputs[value] for value in graph.inputs if value in tracer.inputs]
-        self.draws = tracer.draws
+        self.draws, self.first_drawn = tracer.draws, tracer.drawn
         self.drawn = [value for value in graph.inputs if value in tracer.draws]
         self.numbers = list(graph.numbers())  # of which those that are drawn are not asked for again
         self.decisions, self.counts = tracer.decisions, tracer.counts
@@ -174,9 +183,10 @@ class Trace:
         on_cpu = all(type(known.array) is np.ndarray for known in tracer.known.values())
         self.program = Program(*(recognize(graph) if on_cpu else (graph, [])), name, into)
 
-    def run(self, leaves: Sequence[Any]) -> Any:
-        """The same again, for other arguments of the same kind."""
-        drawn = {key: read() for key, read in self.draws.items()}
+    def run(self, leaves: Sequence[Any], drawn: dict[Any, Any] | None = None) -> Any:
+        """The same again, for other arguments of the same kind, with random numbers that are `drawn` already or now."""
+        if drawn is None:
+            drawn = {key: read() for key, read in self.draws.items()}
         inputs = [source(leaves) for source in self.sources] + [drawn[value] for value in self.drawn]
         numbers = {number: drawn[number] if number in drawn else number.read() for number in self.numbers}
         if self.has_effects:

@@ -10,13 +10,15 @@ written anew from the checked tree.
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from ..ir.graph import Number, Step, Value
+from ..errors import axes_of
+from ..ir.graph import Number, Step, Value, broadcast
 from ..ir.whole import WHOLE
 
 DTYPES = {"float32": "f4", "float64": "f8", "int32": "i4", "int64": "i8", "bool": "b1"}  # and their names in the source
@@ -89,6 +91,25 @@ def operands(step: Step) -> dict[str, Any]:
 def sample(x: Any) -> Any:
     """Something that NumPy's rules for dtypes treat as they would treat `x`."""
     return x.dtype if isinstance(x, Value) else (1.5 if x.kind is float else 1) if isinstance(x, Number) else x
+
+
+def loop_kind(op: Any) -> str:
+    """What kind of loop the formula of an op needs: elementwise, reduction or gather; empty for an op without formula."""
+    return formula_of(op.lowering).kind if isinstance(op.lowering, str) else ""
+
+
+def result_of(op: Any, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> tuple[tuple[int, ...], np.dtype]:
+    """The shape and dtype that an elementwise op or a reduction gives for arrays, Values and numbers."""
+    arrays = [x for x in inputs if hasattr(x, "shape")]
+    if "shape" in attrs:
+        return tuple(attrs["shape"]), arrays[0].dtype
+    ones = [np.ones((1,) * x.ndim, x.dtype) if hasattr(x, "shape") else sample(x) for x in inputs]
+    shape, dtype = broadcast([x.shape for x in arrays]), np.asarray(op.forward(np, *ones, **attrs)).dtype
+    if loop_kind(op) == "reduction":
+        axis, keepdims = attrs.get("axis"), attrs.get("keepdims")
+        gone = range(len(shape)) if axis is None else [i % len(shape) for i in axes_of(axis)]
+        shape = tuple([1 if i in gone else n for i, n in enumerate(shape) if keepdims or i not in gone])
+    return shape, dtype
 
 
 def work_dtype(step: Step) -> np.dtype:

@@ -9,23 +9,25 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import compress
 from typing import Any
 
-from numpy import asarray, errstate, generic, ndarray, zeros_like
+import numpy
+from numpy import asarray, errstate, generic, ndarray
 
 from ..engine.backend import Array
 from ..engine.graph import Node, leaf, sweep
 from ..engine.modes import enable_grad, local, notify
+from ..engine.op import OPS, _output
 from ..engine.op import Plan as EnginePlan
-from ..engine.op import _output
 from ..engine.tensor import Tensor, wrap
 from ..ir.graph import Graph, Number, Value, without_unused
 from ..ir.numbers import standing_for
 from ..ir.trace import Tracing
 from ..tracer import tracing
 from .cut import cut
+from .lowering import loop_kind, result_of
 from .plan import Plan
 
 __all__ = ["Program"]
@@ -149,11 +151,10 @@ def differentiated(function: Callable[..., Any], arrays: Sequence[Array], needs:
 
     Also for each output whether its gradient is given, and for each input whether it gets one.
     """
-    tracer = Tracing({})
+    tracer = _Shapes({})
     tensors, inputs, seeds, pairs = [], [], [], []
     for array, need in zip(arrays, needs):
-        # No rule sees values, and powers of 0 are quick.
-        own = zeros_like(array) if type(array) is ndarray else array.view()
+        own = _hollow(array.shape, array.dtype) if type(array) is ndarray else array.view()
         inputs.append(tracer.know(own, Value(own.shape, own.dtype)))
         tensors.append(wrap(own, leaf(own) if need else None))
         tracer.recorded.update(inputs[-1:] if need else [])
@@ -161,7 +162,7 @@ def differentiated(function: Callable[..., Any], arrays: Sequence[Array], needs:
         outs = function(*tensors)
         seeded = [isinstance(out, Tensor) and out.node is not None for out in outs]
         for out in compress(outs, seeded):
-            g = out.data * 0 + 1
+            g = _hollow(out.shape, out.dtype) if type(out.data) is ndarray else out.data * 0 + 1
             seeds.append(tracer.know(g, Value(g.shape, g.dtype, "g")))
             pairs.append((out.node, wrap(g, leaf(g))))
         nodes = [t.node for t in tensors]
@@ -170,3 +171,28 @@ def differentiated(function: Callable[..., Any], arrays: Sequence[Array], needs:
         values = [tracer.value_of(out.data, "an output") for out in outs]
     graph = Graph([*inputs, *seeds], tracer.steps, [*values, *grads], tracer.constants)
     return graph, seeded, [node in found for node in nodes]
+
+
+class _Shapes(Tracing):
+    """Traces what is computed on NumPy's arrays without computing it, where one element shows what it is: no rule sees values."""
+
+    def forward(self, op: Any) -> Any:
+        return partial(_shaped, op)
+
+
+def _shaped(op: Any, xp: Any, *inputs: Any, **attrs: Any) -> Any:
+    """What an op makes of these inputs, as far as its shape and dtype go."""
+    is_product = op is OPS["matmul"] and min(x.ndim for x in inputs) >= 2
+    if xp is not numpy or op.view or not is_product and loop_kind(op) not in ("elementwise", "reduction"):
+        whole = [x.copy() if not op.view and type(x) is ndarray else x for x in inputs]
+        return op.forward(xp, *whole, **attrs)
+    if is_product:
+        (*lead, rows, _), (*others, _, columns) = inputs[0].shape, inputs[1].shape
+        dtype = numpy.result_type(*inputs)
+        return _hollow((*numpy.broadcast_shapes(tuple(lead), tuple(others)), rows, columns), dtype)
+    return _hollow(*result_of(op, inputs, attrs))
+
+
+def _hollow(shape: tuple[int, ...], dtype: Any) -> Array:
+    """An array of one element, which it repeats."""
+    return ndarray(shape, dtype, numpy.zeros(1, dtype), strides=(0,) * len(shape))

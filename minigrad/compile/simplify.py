@@ -20,7 +20,7 @@ import numpy as np
 from ..engine.op import OPS
 from ..errors import axes_of
 from ..ir.graph import Graph, Size, Step, Value, broadcast, replaced, run_step, without_unused
-from .lowering import DTYPES, PLACES, formula_of, sample
+from .lowering import DTYPES, PLACES, formula_of, loop_kind, result_of
 from .views import is_view
 
 FOLDED = 1 << 16  # elements: larger constants are computed when the graph runs
@@ -60,11 +60,6 @@ def parts_as_views(step: Step) -> list[Step]:
     lead = (slice(None),) * (step.attrs["axis"] % step.inputs[0].ndim)
     indices = [{"index": (*lead, part)} for part in parts]
     return [Step(OPS["getitem"], step.inputs, index, (out,)) for index, out in zip(indices, step.outputs)]
-
-
-def loop_kind(op: Any) -> str:
-    """What kind of loop the formula of an op needs: elementwise, reduction or gather; empty for an op without formula."""
-    return formula_of(op.lowering).kind if isinstance(op.lowering, str) else ""
 
 
 class _Simplifier:
@@ -109,17 +104,7 @@ class _Simplifier:
 
     def call(self, name: str, *inputs: Any, **attrs: Any) -> Value:
         """The simplest form of an op of these inputs, from which its shape and dtype follow."""
-        op, values = OPS[name], [x for x in inputs if isinstance(x, Value)]
-        if "shape" in attrs:
-            shape, dtype = tuple(attrs["shape"]), values[0].dtype
-        else:
-            ones = [np.ones((1,) * x.ndim, x.dtype) if isinstance(x, Value) else sample(x) for x in inputs]
-            shape, dtype = broadcast([v.shape for v in values]), np.asarray(op.forward(np, *ones, **attrs)).dtype
-        if loop_kind(op) == "reduction":
-            axis, keepdims = attrs.get("axis"), attrs.get("keepdims")
-            gone = range(len(shape)) if axis is None else [i % len(shape) for i in axes_of(axis)]
-            shape = tuple([1 if i in gone else n for i, n in enumerate(shape) if keepdims or i not in gone])
-        return self.like(Value(shape, dtype), name, *inputs, **attrs)
+        return self.like(Value(*result_of(OPS[name], inputs, attrs)), name, *inputs, **attrs)
 
     def like(self, value: Value, name: str, *inputs: Any, **attrs: Any) -> Value:
         """The simplest form of an op whose result has the shape and dtype of this value."""

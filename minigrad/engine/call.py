@@ -76,7 +76,9 @@ def call(op: Any, args: Arrays, attrs: Attrs, kernels: bool = True) -> Any:
             xp, here = settle(op.name, arrays)
         if writes.since and mode.record:
             check_fresh(op.name, arrays, parents)
-        kernel = None
+        kernel, forward = None, op.forward
+        for tracer in mode.tracers:
+            forward = tracer.forward(op) or forward
         if kernels and op.kernels is not None:
             for tracer in mode.tracers:
                 if (instead := tracer.instead(op)) is not None:
@@ -95,10 +97,10 @@ def call(op: Any, args: Arrays, attrs: Attrs, kernels: bool = True) -> Any:
                     raise op.kernels.wrong_forward(op.name, kernel, result)
                 out, kept = result
             elif here is None:
-                out = op.forward(xp, *arrays, **attrs)
+                out = forward(xp, *arrays, **attrs)
             else:
                 with here:
-                    out = op.forward(xp, *arrays, **attrs)
+                    out = forward(xp, *arrays, **attrs)
         except MinigradError:
             raise
         except EXPLAINED as error:

@@ -65,6 +65,7 @@ class Tracing(Tracer):
         self.steps: list[Step] = []
         self.inputs: dict[Value, Callable[[Any], Any]] = {}
         self.draws: dict[Value | Number, Callable[[], Any]] = {}  # what is asked for at each call, in this order
+        self.drawn: dict[Value | Number, Any] = {}  # and what it was this time
         self.decisions: list[Callable[[], bool]] = []  # each must hold for the graph to be right
         self.counts: list[dict[str, Any]] = []  # whose "step" is one more after each run: of an optimiser
         self.cleared: set[Node] = set()  # whose gradient was set to None
@@ -101,7 +102,7 @@ class Tracing(Tracer):
     def number(self, read: Callable[[], Any], dtype: Any) -> Any:
         value = read()
         number = Number(read, int if isinstance(value, int) else float, value)
-        self.draws[number] = read
+        self.draws[number], self.drawn[number] = read, value
         return standing_for(number, dtype)
 
     def noticed(self, event: str, *details: Any) -> None:
@@ -115,7 +116,7 @@ class Tracing(Tracer):
 
     def _drawn(self, array: Array, draw: Callable[[], Array]) -> None:
         value = Value(array.shape, array.dtype, "random")
-        self.draws[value] = draw
+        self.draws[value], self.drawn[value] = draw, array.copy()
         self.know(array, value)
 
     def _copied(self, array: Array, copy: Array) -> None:

@@ -60,34 +60,24 @@ class _Example:
 
 
 class _Terms(Compiled):
-    """The loss as a function of the leaves of a batch, which is the quickest to call.
-
-    Its first result is that of the plan too, so a resumed run, which traces anew, repeats every bit.
-    """
+    """The loss as a function of the leaves of a batch, which is the quickest to call."""
 
     def __init__(self, loss: Callable[[Any, Any], Any], model: Any, example: _Example, most: int | None):
         super().__init__(lambda *leaves: loss(model, example.filled(leaves)))
         self.name, self.most = getattr(loss, "__name__", type(loss).__name__), most
 
-    def _trace(self, given: Any, leaves: list[Any], key: Any) -> Any:
-        ready = [trace for trace in self._traces.get(key, ()) if all(holds() for holds in trace.decisions)]
-        if not ready and self.most is not None and len(self.traces) >= self.most:
+    def _trace(self, given: Any, leaves: list[Any]) -> tuple[Trace | None, Any]:
+        if self.most is not None and len(self.traces) >= self.most:
             self._warn()
-            return self.function(*given[0])
-        if not ready:  # otherwise another thread was faster
-            first, second = (self._traced(given, leaves, key) for _ in range(2))
-            self._traces[key].pop()
-            _check(first, second)
-            ready = [first]
-        return ready[0].run(leaves)
-
-    def _traced(self, given: Any, leaves: list[Any], key: Any) -> Trace:
-        """A trace that has drawn no random numbers."""
+            return None, self.function(*given[0])
+        first, result = super()._trace(given, leaves)
         state = random_state()
         with replay_keys(position()):
-            super()._trace(given, leaves, key)
+            second, _ = super()._trace(given, leaves)
         restore_random_state(state)
-        return self._traces[key][-1]
+        assert first is not None and second is not None
+        _check(first, second)
+        return first, result
 
     def _warn(self) -> None:
         if self.most:
