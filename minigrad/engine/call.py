@@ -76,9 +76,7 @@ def call(op: Any, args: Arrays, attrs: Attrs, kernels: bool = True) -> Any:
             xp, here = settle(op.name, arrays)
         if writes.since and mode.record:
             check_fresh(op.name, arrays, parents)
-        kernel, forward = None, op.forward
-        for tracer in mode.tracers:
-            forward = tracer.forward(op) or forward
+        kernel, forward = None, mode.tracers[-1].forward(op) if mode.tracers else op.forward
         if kernels and op.kernels is not None:
             for tracer in mode.tracers:
                 if (instead := tracer.instead(op)) is not None:

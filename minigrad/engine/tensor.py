@@ -203,9 +203,8 @@ def seed_of(output: Tensor, gradient: Any) -> Array:
         seed = backend_of(output.data).full(output.shape, 1, output.dtype, output.device)
         notify("created", seed)
         return seed
-    seed = gradient
-    if not isinstance(seed, Tensor):
-        seed = Tensor(gradient, output.dtype, None if is_array(gradient) else output.device)
+    device = None if is_array(gradient) else output.device
+    seed = gradient if isinstance(gradient, Tensor) else Tensor(gradient, output.dtype, device)
     if seed.shape != output.shape:
         raise ShapeError(
             "backward: the gradient does not look like the output",
