@@ -59,12 +59,12 @@ def section(machine: Mapping[str, Any], text: str, quick: bool) -> str:
 
 
 def _own_arguments(arguments: list[str]) -> list[str]:
-    """The command as one would type it again: the path of another results file says nothing about the figures."""
+    """The command as one would type it again: paths of this machine say nothing about the figures."""
     line = ["--write" if word.startswith("--write=") else word for word in arguments]
     after = line.index("--write") + 1 if "--write" in line else len(line)
     if "--write" in arguments and after < len(line) and not line[after].startswith("-"):
         del line[after]
-    return line
+    return ["PATH" if Path(word).is_absolute() else word for word in line]
 
 
 def _indented(text: str) -> str:
