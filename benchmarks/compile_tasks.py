@@ -149,7 +149,7 @@ class FirstCall:
 
 FIRST_CALLS = {
     "first-call": FirstCall((OURS, PLAIN), {"cold": 5.0, "warm": 0.5}, 3, "1-10-10-1, Adam"),
-    "first-call-gpt": FirstCall((OURS,), {"cold": 20.0, "warm": 0.5}, 1, "training step, nano, without any fused op"),
+    "first-call-gpt": FirstCall((OURS,), {"cold": 20.0, "warm": 0.5}, 3, "training step, nano, without any fused op"),
 }
 
 

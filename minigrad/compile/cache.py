@@ -26,7 +26,7 @@ _compiled = numba.njit(nogil=True, error_model="numpy", fastmath={"contract"})
 
 def _without_aliases(flags: Any) -> Any:
     """What is written to is no other argument: for a loop over many arrays LLVM would not look, and not vectorise it."""
-    flags.noalias = True
+    flags.noalias = flags.no_cfunc_wrapper = True
     return flags
 
 

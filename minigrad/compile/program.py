@@ -176,6 +176,8 @@ def differentiated(function: Callable[..., Any], arrays: Sequence[Array], needs:
 class _Shapes(Tracing):
     """Traces what is computed on NumPy's arrays without computing it, where one element shows what it is: no rule sees values."""
 
+    notes_lines = False  # they are ours
+
     def forward(self, op: Any) -> Any:
         return partial(_shaped, op)
 

@@ -127,11 +127,12 @@ class Number:
 
 def replaced(x: Any, change: Callable[[Any], Any]) -> Any:
     """`x` with every Value and Number in it, also inside tuples, lists and dicts, put through `change`."""
-    if isinstance(x, (Value, Number)):
+    kind = type(x)
+    if kind is Value or kind is Number:
         return change(x)
-    if isinstance(x, (tuple, list)):
-        return type(x)(replaced(item, change) for item in x)
-    if isinstance(x, dict):
+    if kind is tuple or kind is list:
+        return kind([replaced(item, change) for item in x])
+    if kind is dict:
         return {key: replaced(item, change) for key, item in x.items()}
     return x
 

@@ -55,6 +55,7 @@ class Tracing(Tracer):
     """
 
     symbolic = True
+    notes_lines = True  # whether steps are told from which line of the user's code they come
 
     def __init__(self, sources: Mapping[int, Callable[[Any], Any]], recorded: Iterable[int] = ()):
         self.sources = sources
@@ -87,7 +88,8 @@ class Tracing(Tracer):
             for i, (x, value) in enumerate(zip(inputs, given))
             if isinstance(x, Tensor) and value in self.recorded and (x.node is None or not is_recorded)
         ]
-        self.steps.append(Step(op, given, noted, values, local.mode.scope, user_line(), tuple(constant)))
+        line = user_line() if self.notes_lines else ""
+        self.steps.append(Step(op, given, noted, values, local.mode.scope, line, tuple(constant)))
         for t, value in zip(made, values):
             if t.node is not None:
                 self.recorded.add(value)
