@@ -1,6 +1,7 @@
 """What is installed: the built wheel against the tree, and the metadata against the rules of the house."""
 
 import configparser
+import os
 import subprocess
 import sys
 import zipfile
@@ -9,6 +10,7 @@ from email.message import Message
 from pathlib import Path
 from shutil import copytree, ignore_patterns
 
+import numpy
 import pytest
 
 import minigrad
@@ -111,3 +113,27 @@ def test_pyproject_holds_the_build_system_and_setup_cfg_all_the_rest():
     config.read(ROOT / "setup.cfg")
     assert config["metadata"]["name"] == "minigrad"
     assert config["metadata"]["version"] == minigrad.__version__
+
+
+def test_a_script_beside_a_checkout_called_minigrad_finds_the_package(tmp_path):
+    checkout, site = tmp_path / "minigrad", tmp_path / "venv"
+    copytree(
+        ROOT, checkout, ignore=ignore_patterns(".*", "__pycache__", "build", "dist", "*.egg-info", "tests", "docs")
+    )
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(site)], check=True, timeout=60)
+    code = "import build_backend, sys; print(build_backend.build_editable(sys.argv[1]))"
+    build = [sys.executable, "-c", code, str(tmp_path)]
+    subprocess.run(build, cwd=checkout, check=True, timeout=120, capture_output=True)
+    python = next(p for p in (site / "bin" / "python", site / "Scripts" / "python.exe") if p.exists())
+    where = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    packages = Path(subprocess.run([python, "-c", where], check=True, capture_output=True, text=True).stdout.strip())
+    with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as archive:
+        archive.extractall(packages)
+    (packages / "others.pth").write_text(f"{Path(numpy.__file__).parents[1]}\n")  # what minigrad depends on
+    (tmp_path / "script.py").write_text(
+        "import minigrad, minigrad_models\nprint(minigrad.__file__)\nprint(minigrad.ones(2).tolist())"
+    )
+    clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run([python, "script.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60, env=clean)
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == [str(checkout / "minigrad" / "__init__.py"), "[1.0, 1.0]"]
