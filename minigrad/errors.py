@@ -21,7 +21,11 @@ PYTORCH_NAMES = {
     "int": "astype('int32')", "zero_": "x[...] = 0", "fill_": "x[...] = value", "copy_": "x[...] = y", "add_": "+=", "sub_": "-=",
     "mul_": "*=", "div_": "/=", "array": "tensor", "asarray": "tensor", "from_numpy": "tensor", "set_grad_enabled": "no_grad or enable_grad",
 }  # fmt: skip
-PYTORCH_ARGUMENTS = {"dim": "axis", "dims": "axis", "keepdim": "keepdims", "correction": "ddof"}
+PYTORCH_ARGUMENTS = {
+    "dim": "axis", "dims": "axis", "keepdim": "keepdims", "correction": "ddof", "start_dim": "start_axis", "end_dim": "end_axis",
+    "embed_dim": "dim", "d_model": "dim", "num_heads": "heads", "nhead": "heads", "kdim": "key_dim", "vdim": "value_dim",
+    "dim_feedforward": "hidden", "num_layers": "depth", "T_max": "total", "total_steps": "total", "eta_min": "min_lr", "step_size": "size",
+}  # fmt: skip
 
 
 class MinigradError(Exception):

@@ -44,9 +44,7 @@ class Signature:
         given = dict(zip(order, args))
         for key, value in attrs.items():
             if key not in order:
-                likely = PYTORCH_ARGUMENTS.get(key, key)
-                fix = f"write {likely}= instead" if likely in order else nearest(key, order)
-                raise CallError(f"{name}: unknown argument {key!r}", f"{name}{self}", fix=fix)
+                raise unknown_argument(name, key, order, f"{name}{self}")
             if key in given:
                 raise CallError(f"{name}: argument {key!r} is given twice", f"{name}{self}")
             given[key] = value
@@ -64,6 +62,34 @@ class Signature:
                 type(inputs[0]).__name__,
             )
         return inputs[0], given
+
+
+def unknown_argument(name: str, key: str, known: Sequence[str], shown: str | None = None) -> CallError:
+    """The error for an argument that a function or constructor does not have: what it takes, and the nearest of that."""
+    likely = PYTORCH_ARGUMENTS.get(key, key)
+    shown = f"{name}({', '.join(known)})" if shown is None else shown
+    fix = f"write {likely}= instead" if likely in known else nearest(key, known) if known else f"leave {key} out"
+    return CallError(f"{name}: unknown argument {key!r}", shown, fix=fix)
+
+
+class Constructed:
+    """The base of classes that are made by users: a keyword that `__init__` does not have is answered with those it has.
+
+    `__new__` gets the arguments first, so that a call which is right costs a comparison of names and nothing else.
+    """
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        code = getattr(cls.__init__, "__code__", None)  # None: the class has no `__init__` of its own
+        taken = () if code is None else code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
+        if code is None or not code.co_flags & inspect.CO_VARKEYWORDS:
+            for key in kwargs:
+                if key not in taken:
+                    raise unknown_argument(cls.__name__, key, taken)
+        most = 0 if code is None else code.co_argcount - 1
+        if len(args) > most and not (code is not None and code.co_flags & inspect.CO_VARARGS):
+            got = f"{len(args)} by position"
+            raise CallError(f"{cls.__name__}: too many arguments", f"{cls.__name__}({', '.join(taken)})", got)
+        return super().__new__(cls)
 
 
 def signature_of_op(forward: Any) -> Signature:

@@ -43,3 +43,41 @@ def test_a_misspelt_option_of_a_stack_is_answered_with_the_right_one():
     for stack in (mg.nn.Encoder, mg.nn.Decoder):
         with pytest.raises(TypeError, match=f"{stack.__name__} has no option 'dropuot'[^$]*did you mean 'dropout'"):
             stack(1, dim=4, heads=2, dropuot=0.1)
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (
+            lambda: mg.nn.MultiHeadAttention(embed_dim=4, num_heads=2),
+            r"'embed_dim'\n.*\(dim, heads, key_dim.*\n.*write dim=",
+        ),
+        (lambda: mg.nn.Linear(2, 3, biass=True), r"Linear: .*'biass'\n.*in_features, out_features.*\n.*mean 'bias'"),
+        (lambda: mg.nn.Flatten(start_dim=1), "write start_axis= instead"),
+        (lambda: mg.nn.ReLU(inplace=True), r"ReLU: .*'inplace'\n.*ReLU\(\)\n.*leave inplace out"),
+        (
+            lambda: mg.nn.Linear(1, 2, True, None, None, 3),
+            r"Linear: too many arguments\n.*in_features.*\n.*6 by position",
+        ),
+        (lambda: mg.optim.Cosine(None, T_max=100), r"Cosine: .*'T_max'\n.*optimizer, total.*\n.*write total="),
+        (lambda: mg.optim.SGD([], learning_rate=1), r"SGD has no option 'learning_rate'\n.*lr"),
+        (lambda: mg.train.Trainer(None, None, None, None, max_step=2), r"Trainer: .*'max_step'(.|\n)*mean 'max_steps'"),
+    ],
+)
+def test_a_wrong_argument_of_a_constructor_is_answered_with_those_it_takes(make, told):
+    with pytest.raises(TypeError, match=told):
+        make()
+
+
+def test_a_constructor_may_take_any_keyword_or_none():
+    class Any(mg.nn.Module):
+        def __init__(self, size, **rest):
+            self.size = size
+
+    class Plain(mg.nn.Module):
+        pass
+
+    assert Any(3, other=4).size == 3
+    assert isinstance(mg.nn.Identity(54, unused=0.1), mg.nn.Identity)
+    with pytest.raises(TypeError, match="Plain: too many arguments"):
+        Plain(1)

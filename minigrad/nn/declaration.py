@@ -17,10 +17,11 @@ from typing import Any, TypeVar
 
 from ..engine.modes import reported
 from ..engine.tensor import Tensor
-from ..errors import CallError, MinigradError, nearest
+from ..errors import CallError, MinigradError
 from ..ops.composite import Composite
 from ..ops.composite import composite as as_composite
 from ..ops.creation import tensor
+from ..signature import unknown_argument
 
 TensorLike = Any  # a Tensor, an array of NumPy or CuPy, a nested list, or a number
 F = TypeVar("F", bound=Callable[..., Any])
@@ -94,8 +95,7 @@ def _misfit(name: str, signature: inspect.Signature, args: Any, kwargs: Any) -> 
     """The error for arguments that do not fall on those of the function; None if they do."""
     shown = f"{name}({', '.join(signature.parameters)})"
     if unknown := [key for key in kwargs if key not in signature.parameters]:
-        likely = "axis" if unknown[0] == "dim" else unknown[0]
-        return CallError(f"{name}: unknown argument {unknown[0]!r}", shown, fix=nearest(likely, signature.parameters))
+        return unknown_argument(name, unknown[0], [*signature.parameters])
     try:
         signature.bind(*args, **kwargs)
     except TypeError as error:

@@ -165,7 +165,10 @@ class Flatten(Module):
 
 
 class Identity(Module):
-    """What comes in goes out: the stand-in for a layer that is left out."""
+    """What comes in goes out: the stand-in for a layer that is left out, whose arguments it takes and ignores."""
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        pass
 
     def forward(self, input: Any) -> Any:
         return input

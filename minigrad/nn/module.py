@@ -15,6 +15,7 @@ from ..engine.tensor import Tensor, wrap
 from ..engine.writes import writes
 from ..errors import ArgumentError, CallError, MinigradError
 from ..hooks import HookHandle
+from ..signature import Constructed
 from .state_dict import IncompatibleKeys, StateError, fitted, moved
 from .summary import summary
 
@@ -32,7 +33,7 @@ class Parameter(Tensor):
         return made
 
 
-class Module:
+class Module(Constructed):
     """The base of every model and layer: assign parameters and modules as attributes, and write `forward`.
 
     >>> import minigrad as mg
@@ -53,7 +54,7 @@ class Module:
     couples_batch = False  # whether the result for one example depends on the others, as in BatchNorm
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Module:
-        self = super().__new__(cls)
+        self: Module = super().__new__(cls, *args, **kwargs)
         vars(self).update(training=True, _name=cls.__name__, _buffers={}, _pre_hooks={}, _hooks={})
         return self
 

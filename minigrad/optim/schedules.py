@@ -11,13 +11,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from ..errors import ArgumentError
+from ..signature import Constructed
 from .optimizer import Group, Optimizer
 from .saved_state import misfit
 
 __all__ = ["Constant", "Cosine", "InverseSqrt", "Noam", "OneCycle", "Plateau", "Schedule", "Step"]
 
 
-class Schedule:
+class Schedule(Constructed):
     """The base of every schedule: a subclass gives `at(step, base)`.
 
     >>> import minigrad as mg

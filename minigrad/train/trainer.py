@@ -15,6 +15,7 @@ from ..optim import MixedPrecision, Optimizer, Plateau, Schedule
 from ..random import seed_everything
 from ..runtime.process_group import process_group
 from ..runtime.signals import StopSignal
+from ..signature import Constructed
 from .animation import FrameWriter
 from .arguments import arguments_of, check_arguments, plain_config, reports
 from .checkpoint import Checkpoint
@@ -45,7 +46,7 @@ class TrainResult:
     out: Path | None
 
 
-class Trainer:
+class Trainer(Constructed):
     """Train a model: `Trainer(model, loss, data, optimizer, out="runs/first", max_steps=1000).train()`.
 
     `loss(model, batch)` returns named terms, `{"loss": (sum, units)}`; the loss of a step is Σ sum / units. A term
