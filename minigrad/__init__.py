@@ -31,6 +31,7 @@ from .ops.creation import (
     zeros,
     zeros_like,
 )
+from .ops.diagonals import tril_indices, triu_indices
 from .ops.random import manual_seed, rand, randint, randn, randperm
 from .saving import load, save
 from .transforms import grad, hessian, jacobian, jvp, recompute, value_and_grad, vjp
@@ -115,6 +116,8 @@ __all__ = [
     "save",
     "set_default_dtype",
     "tensor",
+    "tril_indices",
+    "triu_indices",
     "uint8",
     "value_and_grad",
     "vjp",

@@ -18,7 +18,7 @@ from .ops.creation import constant, full_like, get_default_dtype, ones_like, zer
 
 __all__ = ["NUMPY", "from_dlpack"]
 
-IN_LINALG = {"inv", "solve", "det", "slogdet", "cholesky", "qr", "norm"}
+IN_LINALG = {"inv", "solve", "det", "slogdet", "cholesky", "qr", "norm", "multi_dot"}
 NOT_NUMPY = {"put_along_axis", "svd"}  # of the same name, but NumPy's writes in place, or gives another form
 ALIASES = {  # NumPy has two functions for one of ours
     np.amax: "max",
@@ -30,6 +30,7 @@ ALIASES = {  # NumPy has two functions for one of ours
     np.linalg.tensordot: "tensordot",
     np.linalg.vecdot: "vecdot",
     np.linalg.outer: "outer",
+    np.linalg.cross: "cross",
 }
 
 

@@ -225,9 +225,11 @@ PUBLIC = {
     "reductions": "sum mean var std prod max min argmax argmin any all logsumexp norm cumsum cumprod sort argsort topk median",
     "shape": """
         reshape ravel flatten transpose permute_dims swapaxes moveaxis expand_dims squeeze broadcast_to concatenate stack split
-        unstack tile repeat flip roll pad tril triu diag diagonal meshgrid""",
+        unstack tile repeat flip roll pad tril triu diag diagonal meshgrid hstack vstack dstack column_stack block_diag atleast_1d
+        atleast_2d atleast_3d unflatten rot90 diag_embed diagflat tril_indices triu_indices""",
     "indexing": "take take_along_axis put_along_axis scatter_add masked_fill nonzero one_hot",
-    "linear algebra": "matmul dot vecdot outer tensordot einsum trace inv solve det slogdet cholesky qr svd",
+    "linear algebra": """
+        matmul dot vecdot outer tensordot einsum trace inv solve det slogdet cholesky qr svd inner kron cross multi_dot""",
 }
 NEURAL = """
     softmax log_softmax cross_entropy nll_loss binary_cross_entropy_with_logits mse_loss l1_loss huber_loss kl_div layer_norm

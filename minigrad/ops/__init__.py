@@ -6,6 +6,8 @@ from . import (  # noqa: F401  (importing them fills the table)
     arithmetic,
     convolution,
     creation,
+    diagonals,
+    einsum,
     elementwise,
     indexing,
     joining,

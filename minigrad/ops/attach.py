@@ -47,11 +47,15 @@ def shown(signature: Signature) -> inspect.Signature:
 def public(function: Op | Composite) -> Callable[..., Any]:
     """The form of an op for `mg.NAME`: arrays, lists and numbers are taken too, and a Tensor always comes back."""
     signature = function.signature
+    beside = (
+        len(signature.inputs) if isinstance(function, Composite) else 1
+    )  # an op takes a list beside a Tensor itself
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        if args and isinstance(args[0], Tensor) and not signature.variadic:
+        usual = args and isinstance(args[0], Tensor) and not signature.variadic
+        if usual and (beside == 1 or not any(isinstance(x, (list, tuple)) for x in args[1:beside])):
             return function(*args, **kwargs)
-        if signature.variadic and isinstance(function, Op):
+        if signature.variadic and not signature.spread:
             first, *rest = args or [kwargs.pop(signature.inputs[0], None)]
             if isinstance(first, (list, tuple)):
                 first = [x if isinstance(x, Tensor) else tensor(x) for x in first]

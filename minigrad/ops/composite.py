@@ -21,9 +21,10 @@ COMPOSITES: dict[str, Composite] = {}
 class Composite(Function):
     """A function made of ops, with a name, inputs and attributes like those of an op."""
 
-    def __init__(self, function: Callable[..., Any], **facts: Any):
+    def __init__(self, function: Callable[..., Any], listed: bool = False, **facts: Any):
         super().__init__(function, Signature(function), facts)
         self.function = function
+        self.signature.spread &= not listed
 
     def __repr__(self) -> str:
         return f"<function {self.name}{self.signature}>"
@@ -34,7 +35,7 @@ class Composite(Function):
         return self.define(*self.bind(args, attrs))
 
     def bind(self, args: Sequence[Any], attrs: dict[str, Any]) -> tuple[Sequence[Any], dict[str, Any]]:
-        if not self.signature.variadic:
+        if not self.signature.spread:
             return super().bind(args, attrs)
         count = len(self.signature.inputs) - 1
         inputs, attrs = super().bind([*args[:count], *([args[count:]] if len(args) > count else [])], attrs)
@@ -61,7 +62,10 @@ class Composite(Function):
 
 
 def composite(function: Callable[..., Any] | None = None, /, **facts: Any) -> Any:
-    """Declare a function made of ops; its inputs stand before `*`, its attributes after."""
+    """Declare a function made of ops; its inputs stand before `*`, its attributes after.
+
+    One with `*arrays` takes them one by one or, if it is `listed`, in a list, as `concatenate` does.
+    """
     if function is None:
         return lambda f: composite(f, **facts)
     result = COMPOSITES[function.__name__.rstrip("_")] = Composite(function, **facts)

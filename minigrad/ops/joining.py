@@ -10,7 +10,7 @@ from ..engine.op import op
 from ..errors import ArgumentError, ShapeError, axis_problem, is_whole
 from .composite import composite
 from .creation import clone
-from .shape import broadcast_to, one_axis, ravel, reshape, swapaxes
+from .shape import atleast_1d, atleast_2d, atleast_3d, broadcast_to, one_axis, ravel, reshape, swapaxes
 
 
 @op(method=False, cost=0)
@@ -72,6 +72,31 @@ stack.explain = _explain_stack
 def _stack_rule(g, needs, axis):
     lead = (slice(None),) * (axis % g.ndim)
     return [g[(*lead, i)] if needed else None for i, needed in enumerate(needs)]
+
+
+@composite(listed=True, method=False)
+def hstack(*arrays):
+    """Tensors side by side, as NumPy's: joined along axis 1, vectors along axis 0."""
+    arrays = [atleast_1d(x) for x in arrays]
+    return concatenate(arrays, axis=0 if arrays[0].ndim == 1 else 1)
+
+
+@composite(listed=True, method=False)
+def vstack(*arrays):
+    """Tensors below each other, as NumPy's: joined along axis 0, a vector being a row."""
+    return concatenate([atleast_2d(x) for x in arrays], axis=0)
+
+
+@composite(listed=True, method=False)
+def dstack(*arrays):
+    """Tensors behind each other, as NumPy's: joined along axis 2, a matrix being a plane."""
+    return concatenate([atleast_3d(x) for x in arrays], axis=2)
+
+
+@composite(listed=True, method=False)
+def column_stack(*arrays):
+    """Vectors, and matrices, as the columns of one matrix, as NumPy's."""
+    return concatenate([reshape(x, shape=(-1, 1)) if x.ndim < 2 else x for x in arrays], axis=1)
 
 
 @op(several=True, view=True)

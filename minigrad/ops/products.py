@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import string
 from typing import Any
 
 import numpy as np
@@ -11,8 +10,9 @@ import numpy as np
 from ..engine.op import op
 from ..errors import ArgumentError, DtypeError, ShapeError, axes_of, axis_problem, describe, is_whole
 from .composite import composite
+from .indexing import take
 from .reduction import sum as sum_
-from .shape import diagonal, reshape, transpose
+from .shape import reshape, transpose
 
 _HALF = np.dtype("float16")
 
@@ -27,12 +27,13 @@ def matmul(xp, a, b):
 
 def _product(a, b):
     """`a @ b`, through float32 if both are float16 on the CPU, for which there is no BLAS: 40 times faster, rounded once."""
-    if _is_half(a) and _is_half(b):
+    if is_half(a) and is_half(b):
         return (a.astype(np.float32) @ b.astype(np.float32)).astype(np.float16)
     return a @ b
 
 
-def _is_half(x):
+def is_half(x: Any) -> bool:
+    """Whether it is an array of float16 on the CPU."""
     return type(x) is np.ndarray and x.dtype == _HALF
 
 
@@ -136,132 +137,73 @@ def tensordot(a, b, *, axes=2):
 tensordot.expects = "how many axes to sum over, or a pair of lists of axes"
 
 
-def _einsum_cost(inputs, out, attrs):
-    sizes = {}
-    for term, array in zip(attrs["subscripts"].split("->")[0].split(","), inputs):
-        sizes.update(zip(term, array.shape))
-    return len(inputs) * math.prod(sizes.values())
-
-
-@op(cost=_einsum_cost)
-def _einsum(xp, *operands, subscripts):
-    """An einsum in which no operand repeats a letter, and each letter is in the result or in another operand."""
-    if all(map(_is_half, operands)):
-        wide = [x.astype(np.float32) for x in operands]
-        return np.einsum(subscripts, *wide, optimize=True).astype(np.float16)
-    return xp.einsum(subscripts, *operands, optimize=True)
-
-
-@_einsum.vjp
-def _einsum_rule(g, needs, operands, subscripts):
-    terms, result = subscripts.split("->")
-    terms = terms.split(",")
-    grads = []
-    for i, needed in enumerate(needs):
-        others = [k for k in range(len(terms)) if k != i]
-        spec = ",".join([result, *(terms[k] for k in others)]) + "->" + terms[i]
-        grads.append(_einsum([g, *(operands[k] for k in others)], subscripts=spec) if needed else None)
-    return grads
-
-
-@composite(method=False)
-def einsum(subscripts, *operands):
-    """Einstein's summation, as NumPy's: `einsum("bij,bjk->bik", x, y)`."""
-    terms, result, sizes = _parse_einsum(subscripts, operands)
-    ready = []
-    for i, x in enumerate(operands):
-        letters = terms[i]
-        stretched = [k for k, c in enumerate(letters) if x.shape[k] == 1 != sizes[c]]
-        if stretched:  # an axis of `...` that broadcasts
-            x = reshape(x, shape=tuple([n for k, n in enumerate(x.shape) if k not in stretched]))
-            letters = "".join(c for k, c in enumerate(letters) if k not in stretched)
-        while len(set(letters)) < len(letters):  # a repeated letter means the diagonal
-            twin = next(c for c in letters if letters.count(c) > 1)
-            first, second = letters.index(twin), letters.index(twin, letters.index(twin) + 1)
-            x = diagonal(x, axis1=first, axis2=second)
-            letters = letters[:first] + letters[first + 1 : second] + letters[second + 1 :] + twin
-        others = result + "".join(t for k, t in enumerate(terms) if k != i)
-        alone = tuple([k for k, c in enumerate(letters) if c not in others])
-        if alone:  # a letter of this term alone is summed at once
-            x = sum_(x, axis=alone)
-            letters = "".join(c for c in letters if c in others)
-        terms[i] = letters
-        ready.append(x)
-    if len(ready) == 1:  # only the order of its axes is left to change, and NumPy makes a view
-        return transpose(ready[0], axes=tuple([terms[0].index(c) for c in result]))
-    return _einsum(ready, subscripts=",".join(terms) + "->" + result)
-
-
-def _parse_einsum(subscripts: str, operands: Any) -> tuple[list[str], str, dict[str, int]]:
-    """The letters of each operand and of the result, with `...` spelled out and the result made explicit, and the size of each letter."""
-    if not isinstance(subscripts, str):
-        raise ArgumentError(
-            "einsum: the subscripts come first", "a string such as 'ij,jk->ik'", type(subscripts).__name__
-        )
-    left, arrow, result = subscripts.replace(" ", "").partition("->")
-    terms = left.split(",")
-    if not all((set(part.replace("...", "", 1)) <= set(string.ascii_letters)) for part in (*terms, result)):
-        raise ArgumentError(
-            "einsum: the subscripts cannot be read", "letters, commas, '...' and one '->'", repr(subscripts)
-        )
-    if len(terms) != len(operands):
-        raise ArgumentError(
-            "einsum: as many operands as terms are needed",
-            f"{len(terms)} for {subscripts!r}",
-            len(operands),
-            "give one term for each operand",
-        )
-    free = [c for c in string.ascii_letters if c not in subscripts]
-    widest = max([x.ndim - len(t.replace("...", "")) for t, x in zip(terms, operands) if "..." in t], default=0)
-    dots = "".join(free[: max(widest, 0)])
-    spelled = [
-        t.replace("...", dots[len(dots) - (x.ndim - len(t) + 3) :] if x.ndim > len(t) - 3 else "")
-        for t, x in zip(terms, operands)
-    ]
-    letters = "".join(terms).replace(".", "")
-    if not arrow:
-        result = "..." * ("..." in left) + "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
-    result = result.replace("...", dots)
-    sizes = _letter_sizes(subscripts, spelled, dots, operands)
-    if twice := {c for c in result if result.count(c) > 1}:
-        raise ArgumentError(
-            "einsum: the result has a letter twice", "each letter once", f"{', '.join(sorted(twice))} in {subscripts!r}"
-        )
-    if unknown := set(result) - set(sizes):
-        raise ArgumentError(
-            "einsum: the result has a letter that no operand has",
-            f"letters of {subscripts!r}",
-            ", ".join(sorted(unknown)),
-        )
-    return spelled, result, sizes
-
-
-def _letter_sizes(subscripts: str, terms: list[str], dots: str, operands: Any) -> dict[str, int]:
-    """The size of each letter; of those in `dots`, which stand for `...`, the size that others stretch to."""
-    sizes: dict[str, int] = {}
-    for term, x in zip(terms, operands):
-        if len(term) != x.ndim:
-            raise ShapeError(
-                "einsum: a term does not have a letter for each axis",
-                f"{len(term)} axes for {term!r}",
-                f"shape {x.shape}",
-                "write one letter for each axis, or '...' for all the others",
-            )
-        for c, n in zip(term, x.shape):
-            if c in dots and sizes.get(c, 1) == 1:
-                sizes[c] = n
-            elif n != sizes.setdefault(c, n) and not (c in dots and n == 1):
-                shapes = " and ".join(str(tuple(x.shape)) for x in operands)
-                raise ShapeError(
-                    f"einsum: letter {c!r} has two sizes",
-                    "one size for each letter",
-                    f"{sizes[c]} and {n}, for {subscripts!r} with shapes {shapes}",
-                    "use another letter, or transpose an operand",
-                )
-    return sizes
+@composite
+def inner(a, b):
+    """The sum of products over the last axes, as NumPy's: (…, n), (…, n) -> (…, …)."""
+    if not getattr(a, "ndim", 0) or not getattr(b, "ndim", 0):
+        return a * b
+    return tensordot(a, b, axes=([-1], [-1]))
 
 
 @composite
-def trace(a, *, offset=0, axis1=0, axis2=1):
-    """The sum of a diagonal, as NumPy's."""
-    return sum_(diagonal(a, offset=offset, axis1=axis1, axis2=axis2), axis=-1)
+def kron(a, b):
+    """Kronecker's product, every element of `a` times all of `b`, as NumPy's: (n, m), (p, q) -> (n p, m q)."""
+    ndim = max(a.ndim, b.ndim)
+    left, right = [(1,) * (ndim - x.ndim) + tuple(x.shape) for x in (a, b)]
+    grid = reshape(a, shape=tuple([m for n in left for m in (n, 1)]))  # (n, 1, m, 1) and (1, p, 1, q)
+    tiles = reshape(b, shape=tuple([m for n in right for m in (1, n)]))
+    return reshape(grid * tiles, shape=tuple([n * m for n, m in zip(left, right)]))
+
+
+@composite
+def cross(a, b, *, axis=-1):
+    """The vector product of vectors with 3 elements along an axis, as NumPy's."""
+    for x in (a, b):
+        if problem := axis_problem("cross", axis, x.ndim, x.shape):
+            raise problem
+    if a.shape[axis] != 3 or b.shape[axis] != 3:
+        raise ShapeError(
+            "cross: a vector product needs three dimensions",
+            f"size 3 on axis {axis} of both",
+            f"{tuple(a.shape)} and {tuple(b.shape)}",
+            "append a 0 to vectors of the plane, with mg.pad",
+        )
+    after, before = np.array([1, 2, 0]), np.array([2, 0, 1])
+    first, second = [[take(x, indices=i, axis=axis) for i in (after, before)] for x in (a, b)]
+    return first[0] * second[1] - first[1] * second[0]
+
+
+@composite(listed=True, method=False)
+def multi_dot(*arrays):
+    """The product of several matrices in the order that takes fewest multiplications, as `numpy.linalg.multi_dot`.
+
+    The first and the last may be vectors.
+    """
+    last = len(arrays) - 1
+    if last < 1 or any(x.ndim != 2 and not (x.ndim == 1 and i in (0, last)) for i, x in enumerate(arrays)):
+        raise ShapeError(
+            "multi_dot: a chain of matrices is needed",
+            "at least 2 matrices; the first and the last may be vectors",
+            " and ".join(str(tuple(x.shape)) for x in arrays),
+        )
+    rows = [x.shape[0] if x.ndim == 2 else 1 if i == 0 else x.shape[0] for i, x in enumerate(arrays)]
+    sizes = [*rows, arrays[-1].shape[1] if arrays[-1].ndim == 2 else 1]
+    return _chain(arrays, _cuts(sizes), 0, last)
+
+
+def _cuts(sizes):
+    """For each part (i, j) of a chain of matrices, matrix k being sizes[k] × sizes[k + 1], the best place to cut it."""
+    n = len(sizes) - 1
+    cost, cut = {(i, i): 0 for i in range(n)}, {}
+    for length in range(1, n):
+        for i in range(n - length):
+            j = i + length
+            ways = [(cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)]
+            cost[i, j], cut[i, j] = min(ways)
+    return cut
+
+
+def _chain(arrays, cut, i, j):
+    if i == j:
+        return arrays[i]
+    return matmul(_chain(arrays, cut, i, cut[i, j]), _chain(arrays, cut, cut[i, j] + 1, j))

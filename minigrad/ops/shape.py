@@ -242,26 +242,50 @@ triu.vjp(a=lambda g, k: triu(g, k=k))
 
 
 @composite
-def diagonal(a, *, offset=0, axis1=0, axis2=1):
-    """A diagonal of two axes, as the last axis, as NumPy's."""
-    if a.ndim < 2:
-        raise ShapeError("diagonal: two axes are needed", "at least 2 axes", f"shape {a.shape}")
-    planes = moveaxis(a, source=(axis1, axis2), destination=(-2, -1))
-    rows, columns = planes.shape[-2:]
-    length = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
-    start = np.arange(length)
-    return planes[..., start + max(-offset, 0), start + max(offset, 0)]
+def unflatten(a, *, axis, sizes):
+    """One axis divided into several, as PyTorch's; one size may be -1: the opposite of `flatten`."""
+    axis = one_axis("unflatten", axis, a.ndim, a.shape)
+    sizes = tuple(sizes) if isinstance(sizes, (tuple, list)) else (sizes,)
+    known = math.prod([n for n in sizes if n != -1])
+    unknown = sizes.count(-1)
+    if unknown > 1 or (known == 0 or a.shape[axis] % known if unknown else known != a.shape[axis]):
+        raise ShapeError(
+            "unflatten: the sizes do not make up the axis",
+            f"a product of {a.shape[axis]}, the size of axis {axis} of {a.shape}; one size may be -1",
+            f"sizes={sizes}",
+        )
+    return reshape(a, shape=(*a.shape[:axis], *sizes, *a.shape[axis + 1 :]))
 
 
 @composite
-def diag(a, *, k=0):
-    """A vector as the diagonal of a matrix, or the diagonal of a matrix as a vector, as NumPy's."""
-    if a.ndim == 2:
-        return diagonal(a, offset=k)
-    if a.ndim != 1:
-        raise ShapeError("diag: a vector or a matrix is needed", "1 or 2 axes", f"shape {a.shape}")
-    from .indexing import place
+def rot90(a, *, k=1, axes=(0, 1)):
+    """The plane of two axes turned by 90 degrees `k` times, from the first axis towards the second, as NumPy's."""
+    if problem := axis_problem("rot90", axes, a.ndim, a.shape):
+        raise problem
+    if len(axes) != 2:
+        raise ArgumentError("rot90: a plane has two axes", "a pair of axes", repr(axes))
+    if k % 2 == 0:
+        return flip(a, axis=tuple(axes)) if k % 4 else a[...]
+    turned = swapaxes(a, axis1=axes[0], axis2=axes[1])
+    return flip(turned, axis=axes[0] if k % 4 == 1 else axes[1])
 
-    n = a.shape[0]
-    start = np.arange(n)
-    return place(a, index=(start + max(-k, 0), start + max(k, 0)), shape=(n + abs(k), n + abs(k)))
+
+@composite
+def atleast_1d(a):
+    """The tensor with at least 1 axis, as NumPy's: a number becomes a vector of one element."""
+    return reshape(a, shape=(1,)) if a.ndim == 0 else a[...]
+
+
+@composite
+def atleast_2d(a):
+    """The tensor with at least 2 axes, as NumPy's: a vector becomes a row, (n,) -> (1, n)."""
+    return reshape(a, shape=(1,) * (2 - a.ndim) + tuple(a.shape)) if a.ndim < 2 else a[...]
+
+
+@composite
+def atleast_3d(a):
+    """The tensor with at least 3 axes, as NumPy's: (n,) -> (1, n, 1), and (n, m) -> (n, m, 1)."""
+    if a.ndim > 2:
+        return a[...]
+    shape = tuple(a.shape)
+    return reshape(a, shape=(1,) * (a.ndim < 2) + shape + (1,) * (2 - a.ndim if a.ndim == 0 else 1))

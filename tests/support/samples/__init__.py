@@ -94,4 +94,13 @@ def normal(*sizes: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal(sizes)
 
 
-from . import elementwise, indexing, layers, linalg, neural, reduction, shape  # noqa: E402, F401  (they fill the table)
+from . import (  # noqa: E402, F401  (they fill the table)
+    arrangement,
+    elementwise,
+    indexing,
+    layers,
+    linalg,
+    neural,
+    reduction,
+    shape,
+)

@@ -1,0 +1,61 @@
+"""Functions of indexing, shape, statistics and linear algebra against PyTorch's, on a few fixed arrays, to the second derivative."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from support.torch_oracle import compare, numbers, torch
+
+import minigrad as mg
+
+pytestmark = pytest.mark.torch
+LA = torch.linalg
+
+
+def arrays(*shapes: tuple[int, ...]) -> list[np.ndarray]:
+    return [numbers(i, shape) for i, shape in enumerate(shapes)]
+
+
+# What is computed here, what PyTorch computes, and the arrays.
+ARRANGEMENT: dict[str, tuple[Callable[..., Any], Callable[..., Any], list[np.ndarray]]] = {
+    "hstack": (lambda *a: mg.hstack(a), lambda *a: torch.hstack(a), arrays((2, 3), (2, 1))),
+    "vstack": (lambda *a: mg.vstack(a), lambda *a: torch.vstack(a), arrays((3,), (2, 3))),
+    "dstack": (lambda *a: mg.dstack(a), lambda *a: torch.dstack(a), arrays((2, 3), (2, 3))),
+    "column_stack": (lambda *a: mg.column_stack(a), lambda *a: torch.column_stack(a), arrays((3,), (3, 2))),
+    "atleast_1d": (mg.atleast_1d, torch.atleast_1d, arrays(())),
+    "atleast_2d": (mg.atleast_2d, torch.atleast_2d, arrays((3,))),
+    "atleast_3d": (mg.atleast_3d, torch.atleast_3d, arrays((3,))),
+    "block_diag": (mg.block_diag, torch.block_diag, arrays((2, 3), (2,), ())),
+    "unflatten": (lambda a: mg.unflatten(a, 1, (2, -1)), lambda a: torch.unflatten(a, 1, (2, -1)), arrays((2, 6))),
+    "rot90": (lambda a: mg.rot90(a, 3, (0, 2)), lambda a: torch.rot90(a, 3, (0, 2)), arrays((2, 3, 2))),
+    "roll of axes": (
+        lambda a: mg.roll(a, (1, -2), (0, 1)),
+        lambda a: torch.roll(a, (1, -2), (0, 1)),
+        arrays((3, 4)),
+    ),
+    "diag_embed": (lambda a: mg.diag_embed(a, 1, 0, 2), lambda a: torch.diag_embed(a, 1, 0, 2), arrays((2, 3))),
+    "diagonal": (lambda a: mg.diagonal(a, -1, 0, 2), lambda a: torch.diagonal(a, -1, 0, 2), arrays((3, 2, 4))),
+    "diagflat": (lambda a: mg.diagflat(a, -1), lambda a: torch.diagflat(a, -1), arrays((2, 2))),
+    "inner": (mg.inner, torch.inner, arrays((2, 3), (4, 3))),
+    "kron": (mg.kron, torch.kron, arrays((2, 1), (2, 3))),
+    "cross": (lambda a, b: mg.cross(a, b, axis=0), lambda a, b: LA.cross(a, b, dim=0), arrays((3, 2), (3, 2))),
+    "multi_dot": (lambda *a: mg.multi_dot(a), lambda *a: LA.multi_dot(a), arrays((2, 5), (5, 1), (1, 4))),
+}
+
+
+@pytest.mark.parametrize("label", ARRANGEMENT)
+def test_values_and_derivatives_equal_pytorchs(label: str) -> None:
+    ours, theirs, given = ARRANGEMENT[label]
+    compare(ours, theirs, given, {}, 2)
+
+
+def test_indices_of_triangles_are_pytorchs() -> None:
+    for n, k, m in ((3, 0, None), (3, 1, 4), (4, -2, 2), (0, 0, 3)):
+        rows, columns = n, n if m is None else m
+        for ours, theirs in ((mg.tril_indices, torch.tril_indices), (mg.triu_indices, torch.triu_indices)):
+            np.testing.assert_array_equal(
+                np.stack([x.numpy() for x in ours(n, k, m)]), theirs(rows, columns, k).numpy()
+            )
