@@ -1,4 +1,4 @@
-"""Text for models: tokenizers, batches that can be resumed, splits that do not leak, readers and downloads."""
+"""Data for models: datasets and their loader, tokenizers, batches that can be resumed, splits, readers and downloads."""
 
 from .batching import (
     Batch,
@@ -13,8 +13,19 @@ from .batching import (
     encode_pairs,
 )
 from .bpe import BPETokenizer
+from .collation import default_collate
+from .datasets import ConcatDataset, Dataset, IterableDataset, Subset, TensorDataset, random_split
 from .download import KNOWN, Download, cache_directory, fetch, local_copy
 from .errors import DataError
+from .index_samplers import (
+    BatchSampler,
+    IndexSampler,
+    RandomSampler,
+    SequentialSampler,
+    SubsetRandomSampler,
+    WeightedRandomSampler,
+)
+from .loader import DataLoader
 from .normalisation import normalise
 from .readers import ReadReport, read_pairs, read_text
 from .splits import Split, split_pairs, split_text
@@ -31,25 +42,39 @@ __all__ = [
     "BPETokenizer",
     "Batch",
     "BatchReport",
+    "BatchSampler",
     "BlockBatch",
     "BlockBatches",
     "CharTokenizer",
+    "ConcatDataset",
     "DataError",
+    "DataLoader",
+    "Dataset",
     "Download",
+    "IndexSampler",
+    "IterableDataset",
     "Padded",
     "PairBatch",
     "PairBatches",
+    "RandomSampler",
     "ReadReport",
     "Sampler",
     "SequenceBatches",
+    "SequentialSampler",
     "Split",
+    "Subset",
+    "SubsetRandomSampler",
+    "TensorDataset",
     "Tokenizer",
+    "WeightedRandomSampler",
     "WordTokenizer",
     "cache_directory",
+    "default_collate",
     "encode_pairs",
     "fetch",
     "local_copy",
     "normalise",
+    "random_split",
     "read_pairs",
     "read_text",
     "split_pairs",

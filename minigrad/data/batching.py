@@ -129,6 +129,15 @@ class Sampler:
     def _identity(self) -> dict[str, Any]:
         raise NotImplementedError
 
+    def _most(self) -> float:
+        """The largest index of a position."""
+        return len(self)
+
+    @property
+    def at_end(self) -> bool:
+        """Whether no batch of the epoch is left."""
+        return self.index >= len(self)
+
     def __iter__(self) -> Iterator[Any]:
         """The position moves before a batch is handed over, so a state saved after a training step is past its batch."""
         while self.index < len(self):
@@ -154,10 +163,10 @@ class Sampler:
         """Continue where another sampler over the same data stood; on other data, refuse instead of replaying some of it."""
         epoch, index, seed = (state.get(name) for name in POSITION)
         whole = all(type(number) is int and number >= 0 for number in (epoch, index, seed))
-        if not whole or index > len(self):  # type: ignore[operator]
+        if not whole or index > self._most():  # type: ignore[operator]
             raise ArgumentError(
                 f"{type(self).__name__}: this is not a position",
-                f"epoch, index (up to {len(self)}) and seed",
+                f"epoch, index (up to {self._most()}) and seed",
                 str(dict(state))[:120],
             )
         own = self._identity()
