@@ -35,6 +35,7 @@ PICTURE = ROOT / "docs" / "pictures" / "architecture.svg"
 LAYERS = [
     {
         "errors": "what went wrong, and the fix",
+        "foreign_names": "what others call it",
         "signature": "arguments of a function",
         "tree": "nested structures",
         "changes": "what is new",

@@ -12,7 +12,7 @@ from .debug import debug
 from .engine.modes import enable_grad, is_grad_enabled, no_grad
 from .engine.op import op
 from .engine.tensor import Tensor
-from .errors import PYTORCH_NAMES, MinigradError, nearest
+from .errors import MinigradError, missing_name
 from .functions import *  # noqa: F403
 from .functions import __all__ as _functions
 from .interop import from_dlpack
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from . import check as check
     from . import data as data
     from . import decode as decode
+    from . import metrics as metrics
     from . import nn as nn
     from . import optim as optim
     from . import train as train
@@ -53,6 +54,7 @@ _LAZY = {
     "compile",
     "data",
     "decode",
+    "metrics",
     "nn",
     "optim",
     "train",
@@ -66,8 +68,7 @@ if not TYPE_CHECKING:  # a type checker knows what is here
     def __getattr__(name: str) -> Any:
         if name in _LAZY:
             return import_module(f"{__name__}.{name}")
-        fix = f"minigrad calls it {PYTORCH_NAMES[name]}" if name in PYTORCH_NAMES else nearest(name, __all__)
-        raise AttributeError(f"module 'minigrad' has no attribute {name!r}: {fix}")
+        raise AttributeError(name) if name.startswith("__") else missing_name("minigrad", name, __all__, "arrays")
 
     def __dir__() -> list[str]:
         return sorted({*__all__, *_LAZY, "__doc__", "__file__", "__name__", "__path__", "__version__"})

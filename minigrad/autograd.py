@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .engine.backend import as_array, duplicate
 from .engine.graph import Node, sweep
 from .engine.tensor import Tensor, differentiate, node_of, seed_of, wrap
 from .engine.writes import writes
-from .errors import ArgumentError, GradientError
+from .errors import ArgumentError, GradientError, public
 
 __all__ = ["grad"]
 
@@ -86,3 +86,7 @@ def _finish(g: Any, taken: set[int]) -> Tensor | None:
         array = duplicate(array)
     taken.add(id(array))
     return g if isinstance(g, Tensor) and array is g.data else wrap(array, node)
+
+
+if not TYPE_CHECKING:  # a type checker knows what is here
+    __getattr__, __dir__ = public(__name__, __all__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import shlex
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -95,6 +95,35 @@ def install_hint(extra: str, *options: str) -> str:
     if (checkout / "setup.cfg").is_file():
         return shlex.join([*command, f"{checkout}[{extra}]"])
     return f"{shlex.join([*command, f'.[{extra}]'])}, in the checkout of minigrad"
+
+
+def public(module: str, known: Iterable[str], kind: str = "") -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of a module that shows the names in `known` alone, and says what a missing one is called.
+
+    `kind` says whose names people may have in mind: one of `minigrad.foreign_names`.
+    """
+    names = sorted(known)
+
+    def __getattr__(name: str) -> Any:
+        raise AttributeError(name) if name.startswith("__") else missing_name(module, name, names, kind)
+
+    return __getattr__, lambda: [*names, "__doc__", "__file__", "__name__"]
+
+
+def missing_name(module: str, name: str, known: Iterable[str], kind: str = "") -> AttributeError:
+    """The error for a name that a module does not have: what it is called here, why it is missing, or what is near."""
+    from .foreign_names import hint  # a large table, which only mistakes need
+
+    folded = {option.casefold(): option for option in known}
+    asked = name.casefold()
+    close = difflib.get_close_matches(asked, folded, n=3, cutoff=0.72)
+    close = close or [option for option in folded if len(asked) > 3 and asked in option][:3]
+    near = (
+        f"did you mean {' or '.join(repr(folded[c]) for c in close)}?"
+        if close
+        else f"dir({module}) lists what there is"
+    )
+    return AttributeError(f"module {module!r} has no attribute {name!r}: {hint(kind, name) or near}", name=name)
 
 
 def nearest(name: str, known: Iterable[str], count: int = 3) -> str:

@@ -16,7 +16,7 @@ from .errors import PYTORCH_NAMES, ArgumentError, DtypeError, GradientError, Sha
 from .ops import FUNCTIONS
 from .ops.creation import constant, full_like, get_default_dtype, ones_like, zeros_like
 
-__all__ = ["NUMPY", "from_dlpack"]
+__all__ = ["NUMPY", "from_dlpack", "is_hint"]
 
 IN_LINALG = {"inv", "solve", "det", "slogdet", "cholesky", "qr", "norm", "multi_dot"}
 NOT_NUMPY = {"put_along_axis", "svd"}  # of the same name, but NumPy's writes in place, or gives another form
@@ -199,6 +199,11 @@ for _name, _method in vars(Protocols).items():
         setattr(Tensor, _name, _method)
 for _name in PYTORCH_NAMES:  # not __getattr__, which would slow down every access to .data and .node
     setattr(Tensor, _name, _hint(_name))
+
+
+def is_hint(name: str) -> bool:
+    """Whether an attribute of Tensor only says what minigrad calls it."""
+    return name in PYTORCH_NAMES
 
 
 def _read_only(value: Any, where: str) -> Any:

@@ -1,5 +1,8 @@
 """Data for models: datasets and their loader, tokenizers, batches that can be resumed, splits, readers and downloads."""
 
+from typing import TYPE_CHECKING
+
+from ..errors import public
 from .batching import (
     Batch,
     BatchReport,
@@ -80,3 +83,6 @@ __all__ = [
     "split_pairs",
     "split_text",
 ]
+
+if not TYPE_CHECKING:  # a type checker knows what is here
+    __getattr__, __dir__ = public(__name__, __all__)

@@ -3,6 +3,9 @@
 All of them work on a `Continuation`: it takes new tokens and returns the scores of the next ones.
 """
 
+from typing import TYPE_CHECKING
+
+from ..errors import public
 from .beam import Branch, Hypothesis, beam_search
 from .continuation import Continuation, LanguageModel
 from .encoder_decoder import EncoderDecoder, greedy_all, search_all
@@ -14,3 +17,6 @@ __all__ = [
     "Branch", "Continuation", "EncoderDecoder", "Hypothesis", "LanguageModel", "Sampling", "TextStream", "Translation",
     "beam_search", "continue_text", "generate", "greedy", "greedy_all", "search_all", "translate",
 ]  # fmt: skip
+
+if not TYPE_CHECKING:  # a type checker knows what is here
+    __getattr__, __dir__ = public(__name__, __all__)

@@ -1,8 +1,8 @@
 """Neural networks: modules and layers, with their functions in `minigrad.nn.functional`."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ..errors import nearest
+from ..errors import public
 from . import (
     activations,
     attention,
@@ -46,23 +46,5 @@ __all__ += quant.__all__
 __all__ += transformer.__all__
 __all__ += word_vectors.__all__
 
-_PYTORCH_NAMES = {
-    "CrossEntropyLoss": "functional.cross_entropy",
-    "NLLLoss": "functional.nll_loss",
-    "MSELoss": "functional.mse_loss",
-    "L1Loss": "functional.l1_loss",
-    "HuberLoss": "functional.huber_loss",
-    "BCEWithLogitsLoss": "functional.binary_cross_entropy_with_logits",
-    "KLDivLoss": "functional.kl_div",
-    "TransformerEncoder": "Encoder",
-    "TransformerDecoder": "Decoder",
-    "TransformerEncoderLayer": "TransformerBlock",
-    "TransformerDecoderLayer": "TransformerBlock(…, cross=True)",
-    "MultiheadAttention": "MultiHeadAttention",
-}
-
 if not TYPE_CHECKING:  # a type checker knows what is here
-
-    def __getattr__(name: str) -> Any:
-        fix = f"minigrad calls it {_PYTORCH_NAMES[name]}" if name in _PYTORCH_NAMES else nearest(name, __all__)
-        raise AttributeError(f"module 'minigrad.nn' has no attribute {name!r}: {fix}")
+    __getattr__, __dir__ = public(__name__, __all__, "layers")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from ..errors import (
     ShapeError,
     broadcast_problem,
     describe,
+    public,
 )
 from ..functions import (
     elu,
@@ -304,3 +305,7 @@ def check_mask(name: str, mask: Any, scores: tuple[int, ...]) -> None:
         raise ShapeError(
             f"{name}: the mask does not fit the scores", f"a shape that broadcasts to {scores}", mask.shape
         )
+
+
+if not TYPE_CHECKING:  # a type checker knows what is here
+    __getattr__, __dir__ = public(__name__, __all__, "functions")

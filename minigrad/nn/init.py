@@ -6,7 +6,7 @@ import math
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from ..engine.backend import CPU
 from ..engine.modes import no_grad
 from ..engine.tensor import Tensor
 from ..engine.writes import writes
-from ..errors import ArgumentError, DtypeError, ShapeError, nearest
+from ..errors import ArgumentError, DtypeError, ShapeError, nearest, public
 from ..ops.random import rand, randn
 from ..random import source_of
 
@@ -179,3 +179,7 @@ def _he_std(name: str, tensor: Tensor, mode: str, nonlinearity: str, negative_sl
     if nonlinearity not in gains:
         raise ArgumentError(f"{name}: unknown nonlinearity {nonlinearity!r}", fix=nearest(nonlinearity, gains))
     return gains[nonlinearity] / math.sqrt(fans[mode])
+
+
+if not TYPE_CHECKING:  # a type checker knows what is here
+    __getattr__, __dir__ = public(__name__, __all__)

@@ -1,8 +1,8 @@
 """Optimisers, learning-rate schedules, gradient clipping and mixed precision, with PyTorch's names and numbers."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ..errors import nearest
+from ..errors import public
 from .adam import Adam, AdamW
 from .clipping import clip_grad_norm_, clip_grad_value_
 from .lamb import LAMB
@@ -33,19 +33,5 @@ __all__ = [
     "clip_grad_value_",
 ]
 
-_PYTORCH_NAMES = {
-    "lr_scheduler": "Step, Cosine, … in minigrad.optim itself",
-    "CosineAnnealingLR": "Cosine",
-    "StepLR": "Step",
-    "ConstantLR": "Constant",
-    "OneCycleLR": "OneCycle",
-    "ReduceLROnPlateau": "Plateau",
-    "LambdaLR": "a subclass of Schedule with at(step, base)",
-    "GradScaler": "MixedPrecision",
-}
-
 if not TYPE_CHECKING:  # a type checker knows what is here
-
-    def __getattr__(name: str) -> Any:
-        fix = f"minigrad calls it {_PYTORCH_NAMES[name]}" if name in _PYTORCH_NAMES else nearest(name, __all__)
-        raise AttributeError(f"module 'minigrad.optim' has no attribute {name!r}: {fix}")
+    __getattr__, __dir__ = public(__name__, __all__, "optimisers")

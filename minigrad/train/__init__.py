@@ -1,5 +1,8 @@
 """Training that cannot lose work: the Trainer, run directories, checkpoints and what is made of them."""
 
+from typing import TYPE_CHECKING
+
+from ..errors import public
 from .averaging import average_checkpoints
 from .checkpoint import Checkpoint, read_checkpoint, read_state, write_checkpoint
 from .progress import Progress
@@ -23,3 +26,6 @@ __all__ = [
     "read_state",
     "write_checkpoint",
 ]
+
+if not TYPE_CHECKING:  # a type checker knows what is here
+    __getattr__, __dir__ = public(__name__, __all__)
