@@ -14,7 +14,7 @@ from typing import Any
 PYTORCH_NAMES = {
     "view": "reshape", "permute": "transpose or permute_dims", "unsqueeze": "expand_dims", "cat": "concatenate", "concat": "concatenate",
     "pow": "** or power", "mul": "* or multiply", "sub": "- or subtract", "div": "/ or divide", "neg": "- or negative",
-    "mm": "@ or matmul", "bmm": "@ or matmul", "clamp": "clip", "gather": "take_along_axis", "scatter": "put_along_axis",
+    "mm": "@ or matmul", "bmm": "@ or matmul", "clamp": "clip",
     "index_select": "take", "expand": "broadcast_to", "amax": "max", "amin": "min", "asin": "arcsin", "acos": "arccos", "atan": "arctan",
     "dim": "ndim", "numel": "size", "type": "astype", "t": "T", "copy": "clone", "contiguous": "clone", "chunk": "split", "grad_fn": "node",
     "float": "astype('float32')", "double": "astype('float64')", "half": "astype('float16')", "long": "astype('int64')",

@@ -23,6 +23,19 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     "vectors of the plane": (lambda: mg.cross(mg.ones(2), mg.ones(2)), "cross: a vector product needs three"),
     "a chain of one": (lambda: mg.multi_dot([mg.ones(2, 2)]), "multi_dot: a chain of matrices"),
     "a vector inside": (lambda: mg.multi_dot([mg.ones(2, 2), mg.ones(2), mg.ones(2)]), "multi_dot: a chain"),
+    "a larger index": (lambda: mg.gather(mg.ones(2, 3), 1, np.zeros((3, 1), int)), "gather: the index does not fit"),
+    "an index out of range": (lambda: mg.gather(mg.ones(2, 3), 1, [[3]]), "gather: an index is out of range"),
+    "a floating index": (lambda: mg.scatter(mg.ones(2), 0, [0.5], 1.0), "must be made of whole numbers"),
+    "a small source": (lambda: mg.scatter(mg.ones(4), 0, [0, 1], mg.ones(1)), "scatter: src is smaller than the index"),
+    "an unknown reduction": (lambda: mg.scatter_reduce(mg.ones(4), 0, [0], 1.0, "max"), "unknown reduce 'max'"),
+    "PyTorch's other names": (lambda: mg.scatter(mg.ones(4), 0, [0], 1.0, "sum"), "'add' or 'multiply'"),
+    "a matrix of lines": (lambda: mg.index_add(mg.ones(2, 2), 0, [[0]], 1.0), "index_add: the index is no vector"),
+    "a source of another shape": (
+        lambda: mg.index_copy(mg.ones(2, 2), 0, [0], mg.ones(2, 1)),
+        "index_copy: the source does not fit",
+    ),
+    "a mask of numbers": (lambda: mg.masked_select(mg.ones(2), [1, 0]), "masked_select: the mask is not made of"),
+    "a short source": (lambda: mg.masked_scatter(mg.ones(2), [True, True], mg.ones(1)), "the source is too short"),
     "half a side": (lambda: mg.tril_indices(2.5), "tril_indices: the sides of a matrix are whole numbers"),
 }
 

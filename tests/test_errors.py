@@ -546,6 +546,14 @@ MORE_ARGUMENTS = {
     "put_along_axis": {"indices": np.zeros((2, 1), int), "values": 1.0},
     "scatter_add": {"indices": np.zeros((2, 1), int), "values": 1.0},
     "cosine_similarity": {"x2": np.ones((2, 3))},
+    "cross": {"b": np.ones((2, 3))},
+    "unflatten": {"sizes": (3, 1)},
+    "gather": {"index": np.zeros((2, 1), int)},
+    "scatter": {"index": np.zeros((2, 1), int), "src": 1.0},
+    "scatter_reduce": {"index": np.zeros((2, 1), int), "src": 1.0, "reduce": "mean"},
+    "index_add": {"index": [0], "source": 1.0},
+    "index_copy": {"index": [0], "source": 1.0},
+    "index_fill": {"index": [0], "value": 1.0},
 }
 ALONG_AN_AXIS = sorted(
     n for n, f in {**OPS, **COMPOSITES}.items() if "axis" in f.signature.defaults and not n.startswith("_")
@@ -584,7 +592,7 @@ def test_negative_axes_work_everywhere(name):
         ("unsqueeze", "expand_dims"),
         ("permute", "transpose"),
         ("clamp", "clip"),
-        ("gather", "take_along_axis"),
+        ("index_select", "take"),
         ("cat", "concatenate"),
         ("numel", "size"),
     ],

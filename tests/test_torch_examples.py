@@ -45,11 +45,64 @@ ARRANGEMENT: dict[str, tuple[Callable[..., Any], Callable[..., Any], list[np.nda
     "multi_dot": (lambda *a: mg.multi_dot(a), lambda *a: LA.multi_dot(a), arrays((2, 5), (5, 1), (1, 4))),
 }
 
+INDEX = np.array([[3, 3, 0], [0, 3, 3]])
+LINES = np.array([3, 0, 3])
+MASK = np.array([True, False, True, True])
 
-@pytest.mark.parametrize("label", ARRANGEMENT)
+
+def written(name: str, *attrs: Any, source: tuple[int, ...] | None = None, **options: Any) -> Any:
+    """A function of both libraries that PyTorch calls with (a, axis, index, source) or (a, axis, index)."""
+
+    def ours(a: Any, *src: Any) -> Any:
+        return getattr(mg, name)(a, *attrs, *src, **options)
+
+    def theirs(a: Any, *src: Any) -> Any:
+        given = [torch.tensor(x) if isinstance(x, np.ndarray) else x for x in attrs]
+        return getattr(torch, name)(a, *given, *src, **options)
+
+    return ours, theirs, arrays((3, 4), *([] if source is None else [source]))
+
+
+INDEXING = {
+    "gather": written("gather", 1, INDEX),
+    "scatter": written("scatter", 1, np.array([[3, 1, 0], [0, 3, 2]]), source=(2, 3)),
+    **{
+        f"scatter_reduce {reduce} {own}": written(
+            "scatter_reduce", 1, INDEX, source=(2, 3), reduce=reduce, include_self=own
+        )
+        for reduce in ("sum", "prod", "mean", "amax", "amin")
+        for own in (True, False)
+    },
+    "index_add": written("index_add", 1, LINES, source=(3, 3), alpha=-2),
+    "index_copy": written("index_copy", 1, np.array([3, 0, 1]), source=(3, 3)),
+    "index_fill": written("index_fill", 1, LINES, 2.5),
+    "index_put": (
+        lambda a, v: mg.index_put(a, (np.array([0, 2, 0]), np.array([1, 1, 1])), v, accumulate=True),
+        lambda a, v: torch.index_put(a, (torch.tensor([0, 2, 0]), torch.tensor([1, 1, 1])), v, accumulate=True),
+        arrays((3, 4), (3,)),
+    ),
+    "masked_select": written("masked_select", MASK),
+    "masked_scatter": written("masked_scatter", MASK, source=(3, 4)),
+}
+CASES = {**ARRANGEMENT, **INDEXING}
+
+
+@pytest.mark.parametrize("label", CASES)
 def test_values_and_derivatives_equal_pytorchs(label: str) -> None:
-    ours, theirs, given = ARRANGEMENT[label]
+    ours, theirs, given = CASES[label]
     compare(ours, theirs, given, {}, 2)
+
+
+def test_equal_extremes_share_the_gradient_as_pytorchs() -> None:
+    a, index = np.array([1.0, 4.0, 2.0]), np.array([0, 0, 1, 1])
+    for src in ([1.0, 1.0, 4.0, 3.0], [0.0, 0.0, 5.0, 5.0]):
+        compare(
+            lambda x, v: mg.scatter_reduce(x, 0, index, v, "amax"),
+            lambda x, v: torch.scatter_reduce(x, 0, torch.tensor(index), v, "amax"),
+            [a, np.array(src)],
+            {},
+            1,
+        )
 
 
 def test_indices_of_triangles_are_pytorchs() -> None:

@@ -16,6 +16,7 @@ from . import (  # noqa: F401  (importing them fills the table)
     products,
     random,
     reduction,
+    scatter,
     shape,
 )
 from .attach import attach

@@ -102,5 +102,6 @@ from . import (  # noqa: E402, F401  (they fill the table)
     linalg,
     neural,
     reduction,
+    scatter,
     shape,
 )
