@@ -60,6 +60,7 @@ LAYERS = [
         "saving": "safetensors",
     },
     {
+        "array_api": "the array API standard",
         "web": "the server of pages",
         "check": "gradients, numerically",
         "nn": "modules and layers",

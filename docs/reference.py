@@ -26,7 +26,10 @@ from minigrad.viz.drawing.scene import clean
 __all__ = ["PACKAGES", "Entry", "described", "entries", "main", "pages"]
 
 ROOT = Path(__file__).resolve().parent.parent
-PARTS = "autograd nn nn.functional nn.init optim data train viz zoo decode metrics check ir compile tracer kernels runtime web"
+PARTS = (
+    "autograd nn nn.functional nn.init optim data train viz zoo decode metrics check array_api array_api.linalg array_api.fft "
+    "ir compile tracer kernels runtime web"
+)
 PACKAGES = ("minigrad", *[f"minigrad.{part}" for part in PARTS.split()])
 STYLE = """<style>
 body { max-width: 1000px } a { color: var(--accent); text-decoration: none } a:hover { text-decoration: underline }

@@ -37,6 +37,7 @@ from .saving import load, save
 from .transforms import grad, hessian, jacobian, jvp, recompute, value_and_grad, vjp
 
 if TYPE_CHECKING:
+    from . import array_api as array_api
     from . import check as check
     from . import data as data
     from . import decode as decode
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0"
 _LAZY = {
+    "array_api",
     "check",
     "compile",
     "data",
@@ -68,6 +70,8 @@ if not TYPE_CHECKING:  # a type checker knows what is here
     def __getattr__(name: str) -> Any:
         if name in _LAZY:
             return import_module(f"{__name__}.{name}")
+        if name == "__array_namespace_info__":
+            return import_module(f"{__name__}.array_api").__array_namespace_info__
         raise AttributeError(name) if name.startswith("__") else missing_name("minigrad", name, __all__, "arrays")
 
     def __dir__() -> list[str]:

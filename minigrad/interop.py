@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -149,8 +150,37 @@ class Protocols(Tensor):
             fix="use mg.save({'name': x}, path) and mg.load(path)",
         )
 
-    def __dlpack__(self, **options: Any) -> Any:
-        return constant(self, "DLPack").__dlpack__(**options)
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """The module `minigrad.array_api`, which keeps the array API standard."""
+        namespace = import_module("minigrad.array_api")  # loaded when first asked for
+        if api_version not in (None, *namespace.SUPPORTED_VERSIONS):
+            raise ArgumentError(
+                "__array_namespace__: this version of the standard is not offered",
+                ", ".join(namespace.SUPPORTED_VERSIONS),
+                repr(api_version),
+            )
+        return namespace
+
+    def to_device(self, device: str, /, *, stream: Any = None) -> Tensor:
+        """This tensor on another device, as the array API standard has it; `x.to(device)` does the same."""
+        if stream is not None:
+            raise ArgumentError("to_device: streams are not offered", "stream=None", repr(stream))
+        return self.to(device=device)
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """The memory of this tensor for another library, or a copy of it, as the array API standard has it."""
+        array = constant(self, "DLPack")
+        return array.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self.data.__dlpack_device__()
@@ -217,8 +247,25 @@ def _read_only(value: Any, where: str) -> Any:
     return array
 
 
-def from_dlpack(source: Any) -> Tensor:
-    """A Tensor that shares memory with any array that speaks DLPack (NumPy, CuPy, PyTorch, JAX …)."""
+def from_dlpack(source: Any, /, *, device: str | None = None, copy: bool | None = None) -> Tensor:
+    """A Tensor that shares memory with any array that speaks DLPack (NumPy, CuPy, PyTorch, JAX …).
+
+    On another `device`, or with `copy=True`, it has memory of its own; `copy=False` refuses what needs a copy.
+    """
+    shared = _shared(source)
+    if device not in (None, shared.device):
+        if copy is False:
+            raise ArgumentError(
+                "from_dlpack: another device needs a copy",
+                f"device={shared.device!r}",
+                f"copy=False, device={device!r}",
+            )
+        return shared.to(device=device)
+    return shared.clone() if copy else shared
+
+
+def _shared(source: Any) -> Tensor:
+    """A Tensor in the memory of an array that speaks DLPack."""
     if isinstance(source, Tensor):  # its own memory, so that writes are seen by both
         constant(source, "from_dlpack")
         return source.detach()

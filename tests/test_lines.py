@@ -59,7 +59,9 @@ def test_all_checkouts_can_be_counted_side_by_side(tmp_path):
         line.startswith("minigrad/engine/tensor.py ") for line in listed
     )
     wrong = run("--files", "engine")
-    assert wrong.returncode == 2 and "there is no package 'engine'; there are minigrad, minigrad/cli" in wrong.stderr
+    assert (
+        wrong.returncode == 2 and "there is no package 'engine'; there are minigrad, minigrad/array_api" in wrong.stderr
+    )
 
 
 @pytest.mark.parametrize(("package", "counted", "most"), BOUNDS, ids=[package for package, *_ in BOUNDS])

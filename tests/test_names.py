@@ -37,7 +37,19 @@ def test_a_name_that_minigrad_does_not_have_is_answered_with_the_one_it_has(modu
         getattr(module, name)
 
 
-MODULES = (mg, mg.nn, mg.nn.functional, mg.nn.init, mg.optim, mg.autograd, mg.data, mg.decode, mg.metrics, mg.train)
+MODULES = (
+    mg,
+    mg.nn,
+    mg.nn.functional,
+    mg.nn.init,
+    mg.optim,
+    mg.autograd,
+    mg.data,
+    mg.decode,
+    mg.metrics,
+    mg.train,
+    mg.array_api,
+)
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)

@@ -249,7 +249,8 @@ METHODS = """
 OPERATORS = """
     __add__ __radd__ __iadd__ __sub__ __rsub__ __isub__ __mul__ __rmul__ __imul__ __truediv__ __rtruediv__ __itruediv__
     __floordiv__ __rfloordiv__ __mod__ __rmod__ __pow__ __rpow__ __matmul__ __rmatmul__ __neg__ __pos__ __abs__ __eq__ __ne__
-    __lt__ __le__ __gt__ __ge__ __and__ __or__ __xor__ __invert__ __getitem__ __setitem__"""
+    __lt__ __le__ __gt__ __ge__ __and__ __or__ __xor__ __lshift__ __rlshift__ __ilshift__ __rshift__
+     __invert__ __getitem__ __setitem__"""
 
 
 @pytest.mark.parametrize("name", [n for group in PUBLIC.values() for n in group.split()])

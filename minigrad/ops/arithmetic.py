@@ -273,3 +273,15 @@ isfinite = _test("isfinite", "abs(a) < inf", "Whether it is neither NaN nor infi
 def bitwise_invert(xp, a):
     """`~a`, as NumPy's."""
     return ~a
+
+
+@elementwise(expects="whole numbers")
+def bitwise_left_shift(xp, a, b):
+    """`a << b`, as NumPy's."""
+    return a << b
+
+
+@elementwise(expects="whole numbers")
+def bitwise_right_shift(xp, a, b):
+    """`a >> b`, as NumPy's."""
+    return a >> b

@@ -71,7 +71,7 @@ def new_array(data: Any, dtype: Any = None, device: str | None = None) -> Array:
 
 def _from_python(data: Any, dtype: Any) -> np.ndarray:
     """Numbers and nested sequences (Tensors among them) as an array, floats in the default dtype."""
-    data, typed = _without_tensors(data)
+    data, typed = without_tensors(data)
     wanted = None if dtype is None or typed else as_dtype(dtype)
     try:
         array = np.asarray(data)
@@ -103,13 +103,13 @@ def _from_python(data: Any, dtype: Any) -> np.ndarray:
     return array
 
 
-def _without_tensors(data: Any) -> tuple[Any, bool]:
+def without_tensors(data: Any) -> tuple[Any, bool]:
     """Nested lists with arrays in place of Tensors, and whether the values bring their own dtype."""
     if isinstance(data, Tensor):
         return to_numpy(constant(data, "tensor: a list of tensors, which mg.stack would join")), True
     if isinstance(data, (list, tuple)):
         pairs = [
-            _without_tensors(item) if isinstance(item, (list, tuple, Tensor, np.ndarray)) else (item, False)
+            without_tensors(item) if isinstance(item, (list, tuple, Tensor, np.ndarray)) else (item, False)
             for item in data
         ]
         return [item for item, _ in pairs], any(typed for _, typed in pairs)
@@ -244,19 +244,31 @@ def arange(
 
 
 def linspace(
-    start: float, stop: float, num: int = 50, dtype: Any = None, device: str | None = None, requires_grad: bool = False
+    start: float,
+    stop: float,
+    num: int = 50,
+    dtype: Any = None,
+    device: str | None = None,
+    requires_grad: bool = False,
+    *,
+    endpoint: bool = True,
 ) -> Tensor:
-    """`num` evenly spaced numbers from `start` to `stop`, both included."""
-    return finish(
-        _made(device, "linspace", start, stop, num, dtype=as_dtype(dtype or get_default_dtype())), requires_grad
-    )
+    """`num` evenly spaced numbers from `start` to `stop`, both included unless `endpoint=False`."""
+    wanted = as_dtype(dtype or get_default_dtype())
+    return finish(_made(device, "linspace", start, stop, num, endpoint=endpoint, dtype=wanted), requires_grad)
 
 
 def eye(
-    n: int, m: int | None = None, dtype: Any = None, device: str | None = None, requires_grad: bool = False
+    n: int,
+    m: int | None = None,
+    dtype: Any = None,
+    device: str | None = None,
+    requires_grad: bool = False,
+    *,
+    k: int = 0,
 ) -> Tensor:
-    """A matrix with ones on the diagonal."""
-    return finish(_made(device, "eye", n, m, dtype=as_dtype(dtype or get_default_dtype())), requires_grad)
+    """A matrix with ones on the diagonal, or with `k` on one above it."""
+    return finish(_made(device, "eye", n, m, k, dtype=as_dtype(dtype or get_default_dtype())), requires_grad)
 
 
 @op(cost=0, lowering="a")

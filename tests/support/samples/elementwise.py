@@ -258,6 +258,8 @@ add("logical_not", np.logical_not, np.array([1.0, 0.0, 3.0]), dtypes=ALL_FLOATS)
 for name in ("bitwise_and", "bitwise_or", "bitwise_xor"):
     add(name, getattr(np, name), whole, other, dtypes=AS_GIVEN, label="integers")
     add(name, getattr(np, name), choice, ~choice[0], dtypes=AS_GIVEN, label="booleans")
+for name in ("bitwise_left_shift", "bitwise_right_shift"):
+    add(name, getattr(np, name), whole, abs(other), dtypes=AS_GIVEN, label="integers")
 add("bitwise_invert", np.invert, whole, dtypes=AS_GIVEN, label="integers")
 add("bitwise_invert", np.invert, choice, dtypes=AS_GIVEN, label="booleans")
 for name in ("add", "subtract", "multiply", "divide", "floor_divide", "remainder", "maximum", "minimum"):

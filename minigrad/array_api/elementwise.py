@@ -1,0 +1,209 @@
+"""Functions of one or two arrays, element by element: our ops, under the standard's names and signatures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .. import functions as f
+from ..engine.tensor import Tensor
+from .arrays import on_arrays
+
+__all__ = [
+    "abs",
+    "acos",
+    "acosh",
+    "add",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "bitwise_and",
+    "bitwise_invert",
+    "bitwise_left_shift",
+    "bitwise_or",
+    "bitwise_right_shift",
+    "bitwise_xor",
+    "ceil",
+    "clip",
+    "conj",
+    "copysign",
+    "cos",
+    "cosh",
+    "divide",
+    "equal",
+    "exp",
+    "expm1",
+    "floor",
+    "floor_divide",
+    "greater",
+    "greater_equal",
+    "hypot",
+    "imag",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "less",
+    "less_equal",
+    "log",
+    "log10",
+    "log1p",
+    "log2",
+    "logaddexp",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
+    "maximum",
+    "minimum",
+    "multiply",
+    "negative",
+    "nextafter",
+    "not_equal",
+    "positive",
+    "pow",
+    "real",
+    "reciprocal",
+    "remainder",
+    "round",
+    "sign",
+    "signbit",
+    "sin",
+    "sinh",
+    "sqrt",
+    "square",
+    "subtract",
+    "tan",
+    "tanh",
+    "trunc",
+]
+
+# What the standard calls an op of ours, if not by its own name.
+NAMES = {
+    "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan", "atan2": "arctan2",
+    "atanh": "arctanh", "pow": "power",
+}  # fmt: skip
+
+
+def _one(name: str) -> Callable[[Any], Tensor]:
+    ours = getattr(f, NAMES.get(name, name))
+
+    def function(x: Tensor, /) -> Tensor:
+        return ours(x)
+
+    return _named(function, name, ours)
+
+
+def _two(name: str) -> Callable[[Any, Any], Tensor]:
+    ours = getattr(f, NAMES.get(name, name))
+
+    def function(x1: Any, x2: Any, /) -> Tensor:
+        return ours(x1, x2)
+
+    return _named(function, name, ours)
+
+
+def _named(function: Callable[..., Tensor], name: str, ours: Callable[..., Any]) -> Callable[..., Tensor]:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = ours.__doc__
+    return function
+
+
+abs = _one("abs")
+acos = _one("acos")
+acosh = _one("acosh")
+add = _two("add")
+asin = _one("asin")
+asinh = _one("asinh")
+atan = _one("atan")
+atan2 = _two("atan2")
+atanh = _one("atanh")
+bitwise_and = _two("bitwise_and")
+bitwise_invert = _one("bitwise_invert")
+bitwise_left_shift = _two("bitwise_left_shift")
+bitwise_or = _two("bitwise_or")
+bitwise_right_shift = _two("bitwise_right_shift")
+bitwise_xor = _two("bitwise_xor")
+ceil = _one("ceil")
+cos = _one("cos")
+cosh = _one("cosh")
+divide = _two("divide")
+equal = _two("equal")
+exp = _one("exp")
+expm1 = _one("expm1")
+floor = _one("floor")
+floor_divide = _two("floor_divide")
+greater = _two("greater")
+greater_equal = _two("greater_equal")
+hypot = _two("hypot")
+isfinite = _one("isfinite")
+isinf = _one("isinf")
+isnan = _one("isnan")
+less = _two("less")
+less_equal = _two("less_equal")
+log = _one("log")
+log10 = _one("log10")
+log1p = _one("log1p")
+log2 = _one("log2")
+logaddexp = _two("logaddexp")
+logical_and = _two("logical_and")
+logical_not = _one("logical_not")
+logical_or = _two("logical_or")
+logical_xor = _two("logical_xor")
+maximum = _two("maximum")
+minimum = _two("minimum")
+multiply = _two("multiply")
+negative = _one("negative")
+not_equal = _two("not_equal")
+positive = _one("positive")
+pow = _two("pow")
+reciprocal = _one("reciprocal")
+remainder = _two("remainder")
+round = _one("round")
+sign = _one("sign")
+sin = _one("sin")
+sinh = _one("sinh")
+sqrt = _one("sqrt")
+square = _one("square")
+subtract = _two("subtract")
+tan = _one("tan")
+tanh = _one("tanh")
+trunc = _one("trunc")
+
+
+def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
+    """`x`, but never below `min` nor above `max`, in the dtype of `x`."""
+    return f.clip(x, min, max).to(dtype=x.dtype)
+
+
+def conj(x: Tensor, /) -> Tensor:
+    """The complex conjugate; real numbers stay as they are."""
+    return on_arrays("conj", x) if x.dtype.kind == "c" else f.positive(x)
+
+
+def real(x: Tensor, /) -> Tensor:
+    """The real part."""
+    return on_arrays("real", x) if x.dtype.kind == "c" else f.positive(x)
+
+
+def imag(x: Tensor, /) -> Tensor:
+    """The imaginary part, of real numbers 0."""
+    return on_arrays("imag", x) if x.dtype.kind == "c" else x * 0
+
+
+def copysign(x1: Any, x2: Any, /) -> Tensor:
+    """`|x1|` with the sign of `x2`."""
+    size = f.abs(x1 if isinstance(x1, Tensor) else f.where(False, x2, x1))
+    is_negative = signbit(x2) if isinstance(x2, Tensor) else x2 < 0 or str(x2) == "-0.0"
+    return f.where(is_negative, -size, size)
+
+
+def nextafter(x1: Any, x2: Any, /) -> Tensor:
+    """The next number after `x1` towards `x2`."""
+    return on_arrays("nextafter", x1, x2)
+
+
+def signbit(x: Tensor, /) -> Tensor:
+    """Whether the sign is negative, also of -0.0 and NaN."""
+    return on_arrays("signbit", x)

@@ -1,0 +1,226 @@
+"""Linear algebra: the functions of the namespace, and those of its extension `linalg`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from .. import functions as f
+from ..engine.tensor import Tensor
+from ..errors import ArgumentError, axes_of
+from ..ops.creation import eye
+from .arrays import on_arrays
+from .dtypes import finfo, result_type
+from .elementwise import conj
+from .manipulation import matrix_transpose
+from .statistics import sum as sum_
+
+__all__ = [
+    "cholesky",
+    "cross",
+    "det",
+    "diagonal",
+    "eigh",
+    "eigvalsh",
+    "inv",
+    "matmul",
+    "matrix_norm",
+    "matrix_power",
+    "matrix_rank",
+    "matrix_transpose",
+    "outer",
+    "pinv",
+    "qr",
+    "slogdet",
+    "solve",
+    "svd",
+    "svdvals",
+    "tensordot",
+    "trace",
+    "vecdot",
+    "vector_norm",
+]
+
+
+class QR(NamedTuple):
+    """An orthogonal and an upper triangular factor."""
+
+    Q: Tensor
+    R: Tensor
+
+
+class SVD(NamedTuple):
+    """Left vectors, singular values in falling order, and right vectors as rows."""
+
+    U: Tensor
+    S: Tensor
+    Vh: Tensor
+
+
+class Slogdet(NamedTuple):
+    """The sign of a determinant, and the logarithm of its size."""
+
+    sign: Tensor
+    logabsdet: Tensor
+
+
+class Eigh(NamedTuple):
+    """Eigenvalues in rising order, and eigenvectors as columns."""
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+
+def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """The matrix product of the last two axes."""
+    return f.matmul(x1, x2)
+
+
+def tensordot(x1: Tensor, x2: Tensor, /, *, axes: Any = 2) -> Tensor:
+    """The sum of products over pairs of axes."""
+    return f.tensordot(x1, x2, axes=axes)
+
+
+def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
+    """The sum along an axis of products, with the first conjugated, in the dtype of the product."""
+    if not -min(x1.ndim, x2.ndim) <= axis < 0 and x1.ndim != x2.ndim:
+        raise ArgumentError("vecdot: this axis is not the same in both", "one counted from the end", f"axis={axis}")
+    if x1.shape[axis] != x2.shape[axis]:
+        raise ArgumentError("vecdot: the axis has two sizes", "equal sizes", f"{x1.shape} and {x2.shape}, axis {axis}")
+    return sum_(conj(x1) * x2, axis=axis, dtype=result_type(x1, x2))
+
+
+def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """Every element of one vector times every element of the other."""
+    return f.outer(x1, x2)
+
+
+def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
+    """The vector product of vectors of three elements along an axis."""
+    if x1.shape[axis] != 3 or x2.shape[axis] != 3:
+        raise ArgumentError("cross: three elements are needed", "size 3", f"{x1.shape} and {x2.shape}, axis {axis}")
+    next_, last = [1, 2, 0], [2, 0, 1]
+    return f.take(x1, next_, axis) * f.take(x2, last, axis) - f.take(x1, last, axis) * f.take(x2, next_, axis)
+
+
+def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
+    """The triangular factor of a positive definite matrix, lower unless `upper`."""
+    lower = f.cholesky(x)
+    return conj(lower.mT) if upper else lower
+
+
+def det(x: Tensor, /) -> Tensor:
+    """The determinant of square matrices."""
+    return f.det(x)
+
+
+def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
+    """A diagonal of the last two axes."""
+    return f.diagonal(x, offset=offset, axis1=-2, axis2=-1)
+
+
+def eigh(x: Tensor, /) -> Eigh:
+    """Eigenvalues and eigenvectors of symmetric matrices."""
+    return Eigh(*on_arrays("linalg.eigh", x))
+
+
+def eigvalsh(x: Tensor, /) -> Tensor:
+    """Eigenvalues of symmetric matrices, in rising order."""
+    return on_arrays("linalg.eigvalsh", x)
+
+
+def inv(x: Tensor, /) -> Tensor:
+    """The inverse of square matrices."""
+    return f.inv(x)
+
+
+def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: Any = "fro") -> Tensor:
+    """The norm of matrices in the last two axes."""
+    if x.dtype.kind == "c":
+        return on_arrays("linalg.norm", x, ord=ord, axis=(-2, -1), keepdims=keepdims)
+    return f.norm(x, ord=ord, axis=(-2, -1), keepdims=keepdims)
+
+
+def vector_norm(x: Tensor, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Tensor:
+    """The norm of vectors along one axis, or along several taken as one."""
+    size = f.abs(x) if x.dtype.kind == "c" else x
+    reduced = range(x.ndim) if axis is None else axes_of(axis)
+    axes = tuple([i % x.ndim for i in reduced])
+    if len(axes) == 1:
+        return f.norm(size, ord=ord, axis=axes[0], keepdims=keepdims)
+    rest = tuple([i for i in range(x.ndim) if i not in axes])
+    last = f.permute_dims(size, (*rest, *axes)).reshape(
+        *[x.shape[i] for i in rest], math.prod(x.shape[i] for i in axes)
+    )
+    result = f.norm(last, ord=ord, axis=-1)
+    return result.reshape(tuple([1 if i in axes else n for i, n in enumerate(x.shape)])) if keepdims else result
+
+
+def matrix_power(x: Tensor, n: int, /) -> Tensor:
+    """A square matrix multiplied by itself, `n` times in all; its inverse for negative `n`."""
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        raise ArgumentError("matrix_power: a square matrix is needed", "equal last sizes", f"shape {x.shape}")
+    if n == 0:
+        return f.broadcast_to(eye(x.shape[-1], dtype=x.dtype, device=x.device), x.shape).clone()
+    square, n = (f.inv(x), -n) if n < 0 else (x, n)
+    result = None
+    while n:
+        if n & 1:
+            result = square if result is None else result @ square
+        n >>= 1
+        square = square @ square if n else square
+    return result if result is not x else x.clone()  # type: ignore[return-value]
+
+
+def matrix_rank(x: Tensor, /, *, rtol: Any = None) -> Tensor:
+    """How many singular values are larger than `rtol` times the largest."""
+    values = svdvals(x.detach())
+    return f.sum(values > _cutoff(x, values, rtol), axis=-1)
+
+
+def _cutoff(x: Tensor, values: Tensor, rtol: Any) -> Tensor:
+    """The size below which a singular value counts as 0: (…, k) -> (…, 1)."""
+    if rtol is None:
+        rtol = max(x.shape[-2:]) * finfo(x.dtype).eps
+    elif isinstance(rtol, Tensor):
+        rtol = f.expand_dims(rtol, -1)
+    return f.max(values, axis=-1, keepdims=True) * rtol
+
+
+def pinv(x: Tensor, /, *, rtol: Any = None) -> Tensor:
+    """The pseudo-inverse, in which singular values up to `rtol` times the largest count as 0."""
+    return on_arrays("linalg.pinv", x, rtol=rtol)
+
+
+def qr(x: Tensor, /, *, mode: str = "reduced") -> QR:
+    """An orthogonal and an upper triangular factor; those of mode "complete" have no derivative."""
+    if mode not in ("reduced", "complete"):
+        raise ArgumentError("qr: unknown mode", "'reduced' or 'complete'", repr(mode))
+    whole = mode == "complete" and x.shape[-2] > x.shape[-1]
+    return QR(*(on_arrays("linalg.qr", x, mode=mode) if whole or x.dtype.kind == "c" else f.qr(x)))
+
+
+def slogdet(x: Tensor, /) -> Slogdet:
+    """The sign of the determinant and the logarithm of its size."""
+    return Slogdet(*f.slogdet(x))
+
+
+def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """The `x` with `x1 @ x = x2`."""
+    return f.solve(x1, x2)
+
+
+def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVD:
+    """Singular values and vectors; only the reduced form, and that of square matrices, has a derivative."""
+    whole = full_matrices and x.shape[-1] != x.shape[-2]
+    return SVD(*(on_arrays("linalg.svd", x, full_matrices=True) if whole else f.svd(x)))
+
+
+def svdvals(x: Tensor, /) -> Tensor:
+    """Singular values, in falling order."""
+    return f.svd(x)[1]
+
+
+def trace(x: Tensor, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
+    """The sum of a diagonal of the last two axes."""
+    return sum_(diagonal(x, offset=offset), axis=-1, dtype=dtype)
