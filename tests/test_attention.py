@@ -358,7 +358,11 @@ MISTAKES: dict[str, tuple[type[Exception], str, Callable[[], Any]]] = {
     "dropout": (ArgumentError, "probability", lambda: MultiHeadAttention(8, 2, dropout=2.0)),
     "axes": (ShapeError, "the query", lambda: attention()(X[0])),
     "width": (ShapeError, "the key", lambda: attention()(X, X[..., :4])),
-    "float mask": (DtypeError, "True = may attend", lambda: attention()(X, mask=mg.zeros(L, L))),
+    "mask of whole numbers": (
+        DtypeError,
+        "True: may attend",
+        lambda: attention()(X, mask=mg.zeros(L, L, dtype="int64")),
+    ),
     "unclear mask": (ShapeError, r"mask\[:, None\]", lambda: attention()(X, mask=mg.ones(B, L, L, dtype="bool"))),
     "padding as it is": (
         ShapeError,
@@ -386,3 +390,34 @@ def test_mistakes_are_explained(mistake: str) -> None:
     error, words, call = MISTAKES[mistake]
     with pytest.raises(error, match=words):
         call()
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("shape", [(L, L), (B, H, L, L)], ids=str)
+@pytest.mark.parametrize("learned", [False, True])
+def test_a_floating_mask_is_added_to_the_scores_as_in_pytorch(shape: tuple[int, ...], learned: bool) -> None:
+    import torch
+
+    added = normal(*shape, seed=4)
+    added[..., 0, 1:] = -np.inf
+    ours, mask = attention(), mg.tensor(added, requires_grad=learned)
+    theirs = torch.nn.MultiheadAttention(C, H, batch_first=True, dtype=torch.float64)
+    theirs.load_state_dict({name: torch.tensor(p.numpy()) for name, p in ours.named_parameters()})
+    x, their_mask = torch.tensor(normal(B, L, C)), torch.tensor(added, requires_grad=learned)
+    expected, _ = theirs(x, x, x, attn_mask=their_mask.reshape(-1, *shape[-2:]) if len(shape) == 4 else their_mask)
+    got = ours(mg.tensor(normal(B, L, C)), mask=mask)
+    near(got, expected)
+    (expected**2).sum().backward()
+    (got**2).sum().backward()
+    near(ours.in_proj_weight.grad, theirs.in_proj_weight.grad)
+    if learned:
+        near(mask.grad, torch.nan_to_num(their_mask.grad))
+
+
+def test_a_floating_mask_with_a_cache_is_the_mask_without() -> None:
+    ours, x, mask = attention(), mg.tensor(normal(B, L, C)), mg.tensor(normal(L, L, seed=4))
+    with mg.no_grad():
+        whole, cache = ours(x, mask=mask, is_causal=True), KVCache()
+        parts = [ours(x[:, :2], mask=mask[:2, :2], is_causal=True, cache=cache)]
+        parts.append(ours(x[:, 2:], mask=mask[None, None, 2:], is_causal=True, cache=cache))
+    near(mg.concatenate(parts, axis=1), whole)

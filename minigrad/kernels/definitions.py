@@ -133,14 +133,13 @@ def _attention_cost(inputs, out, attrs):
 def attention(query, key, value, mask, *, causal, scale, dropout_p, dropout_key, start):
     """`softmax(scale · query @ keyᵀ) @ value` where `mask` is True: (…, L, E), (…, S, E), (…, S, V), (…, L, S) or None -> (…, L, V).
 
-    `causal` also forbids key j > i to query i. A query that may attend to nothing gets zeros.
+    A floating mask is added to the scores, and -inf forbids; the kernels give it no gradient. `causal` also forbids key j > i
+    to query i. A query that may attend to nothing gets zeros.
     """
     scores = matmul(query * scale, swapaxes(key, axis1=-1, axis2=-2))  # (…, L, E) @ (…, E, S) -> (…, L, S)
-    return attend(scores, value, mask, causal, dropout_p, dropout_key, start)
-
-
-def attend(scores: Any, value: Any, mask: Any, causal: bool, dropout_p: float, dropout_key: int, start: int) -> Any:
-    """What attention makes of its scores: (…, L, S), (…, S, V) -> (…, L, V)."""
+    if mask is not None and mask.dtype.kind == "f":
+        may = mask != -math.inf
+        scores, mask = scores + where(may, mask, 0), may
     if causal:
         ahead = _causal_mask(scores)
         mask = ahead if mask is None else logical_and(mask, ahead)

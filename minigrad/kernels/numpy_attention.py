@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import GradientError
 from . import definitions as d
 from .numpy import are_floating
 from .numpy_rows import is_mask, softmax_in_place
@@ -48,7 +49,8 @@ def _scores(query: np.ndarray, key: np.ndarray, scale: float) -> np.ndarray:
 def _forbid(scores: np.ndarray, mask: Any, causal: bool, first: int) -> None:
     """Let the scores of queries from number `first` on be -inf where they may not attend."""
     if mask is not None:
-        np.copyto(scores, -math.inf, where=~mask)
+        np.copyto(scores, -math.inf, where=~mask if mask.dtype == bool else mask == -math.inf)
+        scores += 0 if mask.dtype == bool else mask.astype(scores.dtype, copy=False)
     if causal:
         np.copyto(scores, -math.inf, where=~np.tri(scores.shape[-2], scores.shape[-1], first, dtype=bool))
 
@@ -62,15 +64,11 @@ def _factors(here: Place, seen: int, shape: tuple[int, ...], dropout: tuple[floa
     return d._dropout_factors.forward(np, chunk, p=p, key=key, start=begin)[..., :seen]
 
 
-def _mask_for(mask: Any, shape: tuple[int, ...]) -> Any:
-    return None if mask is None else np.broadcast_to(mask, shape)
-
-
 @np.errstate(all="ignore")
 def attend(query: Any, key: Any, value: Any, mask: Any, out: Any, causal: bool, scale: float, dropout: Any) -> Any:
     """Fill `out` (B, h, L, V), which may be a view; returns the logarithms of the rows' sums."""
     shape = (*query.shape[:3], key.shape[2])
-    logs, mask = np.empty((*shape[:3], 1), query.dtype), _mask_for(mask, shape)
+    logs, mask = np.empty((*shape[:3], 1), query.dtype), None if mask is None else np.broadcast_to(mask, shape)
     for here, seen in _chunks(query, key, causal):
         there = (*here[:2], slice(seen))
         weights = _scores(query[here], key[there], scale)
@@ -89,7 +87,7 @@ def attend_backward(
     """Fill the gradients of query, key and value, which may be views."""
     g_query, g_key, g_value = grads
     shape = (*query.shape[:3], key.shape[2])
-    mask = _mask_for(mask, shape)
+    mask = None if mask is None else np.broadcast_to(mask, shape)
     for here, seen in _chunks(query, key, causal):
         there, first = (*here[:2], slice(seen)), here[2].start
         weights = _scores(query[here], key[there], scale)
@@ -145,6 +143,11 @@ def joined(x: np.ndarray, heads: int) -> np.ndarray:
     return x.reshape(batch, length, heads, width // heads).transpose(0, 2, 1, 3)
 
 
+def check_constant(needs_gradient: bool) -> None:
+    if needs_gradient:
+        raise GradientError("attention: its kernels give a mask no gradient", fix="use scaled_dot_product_attention")
+
+
 def register_attention(name: str, attend: Any, attend_backward: Any, accepts: Any = lambda x: True) -> None:
     """Kernels of both attentions from functions that fill views; `accepts` says more of the first array, if there is more to say."""
 
@@ -153,6 +156,7 @@ def register_attention(name: str, attend: Any, attend_backward: Any, accepts: An
         return out, attend(query, key, value, mask, out, causal, scale, (dropout_p, dropout_key, start))
 
     def backward(g, logs, needs, query, key, value, mask, *, causal, scale, dropout_p, dropout_key, start):
+        check_constant(needs[3])
         grads = [np.empty(x.shape, x.dtype) for x in (query, key, value)]
         attend_backward(g, logs, query, key, value, mask, grads, causal, scale, (dropout_p, dropout_key, start))
         return *grads, None
@@ -164,6 +168,7 @@ def register_attention(name: str, attend: Any, attend_backward: Any, accepts: An
         return out, attend(*heads_of(packed, heads), mask, joined(out, heads), causal, scale, dropout)
 
     def packed_backward(g, logs, needs, packed, mask, *, heads, causal, scale, dropout_p, dropout_key, start):
+        check_constant(needs[1])
         out = np.empty(packed.shape, packed.dtype)
         grads, dropout = heads_of(out, heads), (dropout_p, dropout_key, start)
         attend_backward(joined(g, heads), logs, *heads_of(packed, heads), mask, grads, causal, scale, dropout)

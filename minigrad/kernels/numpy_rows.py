@@ -83,13 +83,12 @@ def accepts_softmax(a, *, axis):
 
 
 def accepts_masked_softmax(a, allowed, *, axis):
-    return is_mask(allowed, a.shape) and accepts_softmax(a, axis=axis)
+    return allowed.dtype == bool and is_mask(allowed, a.shape) and accepts_softmax(a, axis=axis)
 
 
 def is_mask(mask: np.ndarray, shape: tuple[int, ...]) -> bool:
-    """Whether it is boolean, and is broadcast to arrays of this shape without making them larger."""
-    fits = mask.ndim <= len(shape) and all(m in (1, n) for m, n in zip(mask.shape[::-1], shape[::-1]))
-    return fits and mask.dtype == bool
+    """Whether it is broadcast to arrays of this shape without making them larger."""
+    return mask.ndim <= len(shape) and all(m in (1, n) for m, n in zip(mask.shape[::-1], shape[::-1]))
 
 
 def softmax_in_place(rows: np.ndarray, masked: bool = True) -> np.ndarray:

@@ -1,10 +1,11 @@
 """Multi-head attention, its masks, its key-value cache, and a way to watch what it computes.
 
-Masks have one rule: boolean, True = may attend. B is the batch, h the heads, L the queries, S the keys, C the width.
+A mask is boolean, True = may attend, or floating and added to the scores. B is the batch, h the heads, L the queries, S the keys, C the width.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +15,8 @@ from .. import kernels
 from ..engine.backend import on_device_of
 from ..engine.modes import no_grad
 from ..engine.tensor import Tensor, wrap
-from ..errors import ArgumentError, DtypeError, GradientError, ShapeError
+from ..errors import ArgumentError, GradientError, ShapeError
+from ..ops.arithmetic import where
 from ..ops.creation import arange, empty, eye
 from ..ops.joining import _unstack
 from ..random import next_key
@@ -203,7 +205,10 @@ class MultiHeadAttention(Module):
         is_causal: bool = False,
         cache: KVCache | None = None,
     ) -> Tensor:
-        """Attend; `mask` is boolean, (L, S) or broadcasting to (B, h, L, S); `is_causal` forbids looking ahead as well."""
+        """Attend; `is_causal` forbids looking ahead.
+
+        `mask` is (L, S) or broadcasts to (B, h, L, S): boolean, or floating and added to the scores.
+        """
         key = query if key is None else key
         value = key if value is None else value
         is_own = key is query and value is query
@@ -215,7 +220,8 @@ class MultiHeadAttention(Module):
         mask = as_tensor(mask)
         self._check(query, key, value, mask, is_own, is_causal)
         dropped = self.dropout if self.training else 0.0
-        if is_own and self._is_fused and self.rotary is None and cache is None:
+        is_learned = mask is not None and mask.requires_grad
+        if is_own and self._is_fused and self.rotary is None and cache is None and not is_learned:
             return self.out_proj(self._attend_to_itself(query, mask, is_causal, dropped))
         past = cache.length if cache is not None and is_own else 0
         queries, keys, values = self._heads(query, key, value, is_own, cache, past)
@@ -223,7 +229,7 @@ class MultiHeadAttention(Module):
             is_causal = False
             if query.shape[1] > 1:  # a single one may look at everything there is
                 ahead = causal_mask(query.shape[1], past, queries.device)
-                mask = ahead if mask is None else ahead & mask
+                mask = ahead if mask is None else where(ahead, mask, False if mask.dtype.kind == "b" else -math.inf)
         if self.watchers:
             self._show(queries, keys, values, mask, is_causal)
         seen = F.scaled_dot_product_attention(queries, keys, values, mask, is_causal=is_causal, dropout_p=dropped)
@@ -304,9 +310,6 @@ class MultiHeadAttention(Module):
             )
         if mask is None:
             return
-        if mask.dtype.kind != "b":
-            fix = "from a mask that is added to the scores: mask == 0"
-            raise DtypeError("MultiHeadAttention: a mask is boolean, True = may attend", "bool", mask.dtype, fix)
         if mask.ndim not in (2, 4):
             raise ShapeError(
                 "MultiHeadAttention: it is not clear which axes this mask has",
@@ -330,6 +333,7 @@ def _check_rows(mask: Tensor, batch: int, length: int) -> None:
         raise ShapeError("MultiHeadAttention: a mask with two axes is (L, S)", f"({length}, S)", mask.shape, fix)
     if not 1 < rows == batch or not (mask != mask[:1]).any():
         return
+    mask = mask if mask.dtype.kind == "b" else mask != -math.inf
     if keys < rows or (mask != causal_mask(rows, keys - rows, mask.device)).any():
         raise ShapeError(
             "MultiHeadAttention: with as many sentences as queries, this mask could be (L, S) or (B, S)",

@@ -38,11 +38,8 @@ from ..functions import (
     softsign,
     tanh,
 )
-from ..kernels.definitions import attend
 from ..ops.arithmetic import where
 from ..ops.convolution import convolve, pool_max, pool_mean
-from ..ops.products import matmul
-from ..ops.shape import swapaxes
 from ..random import next_key
 from ..tracer import is_compiling
 from .declaration import TensorLike, function
@@ -255,13 +252,10 @@ def scaled_dot_product_attention(
     _check_attention(name, query, key, value, mask)
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     draw, start = next_key(math.prod(_scores_shape(query, key))) if dropout_p else (0, 0)
-    if mask is None or mask.dtype.kind == "b":
-        return kernels.attention(
-            query, key, value, mask, causal=is_causal, scale=scale, dropout_p=dropout_p, dropout_key=draw, start=start
-        )
-    may = mask != -math.inf
-    scores = matmul(query * scale, swapaxes(key, axis1=-1, axis2=-2)) + where(may, mask, 0)  # (…, L, S)
-    return attend(scores, value, may, is_causal, dropout_p, draw, start)
+    options = {"causal": is_causal, "scale": scale, "dropout_p": dropout_p, "dropout_key": draw, "start": start}
+    if mask is not None and mask.requires_grad:  # which the kernels do not give
+        return kernels.attention.define((query, key, value, mask), options)
+    return kernels.attention(query, key, value, mask, **options)
 
 
 def _scores_shape(query: Any, key: Any) -> tuple[int, ...]:

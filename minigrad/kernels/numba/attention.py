@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from ...maths.addresses import at
 from ...maths.float32 import hashed, log
 from ..numpy_attention import register_attention
 from .compiling import kernel
-from .tiles import COLUMNS, ITEM, PANEL_ROW, ROWS, bytes_at, pack, pack_transposed, tile
-from .vectors import LANES, exp, larger, largest, load, splat, store, total, up_to, where
+from .tiles import COLUMNS, ITEM, PANEL_ROW, ROWS, pack, pack_transposed, tile
+from .vectors import LANES, exp, larger, largest, load, masked, splat, store, total, up_to
 
 F = np.float32
 SCORES = 32_768  # elements that are worked on at a time
@@ -29,7 +30,7 @@ def _dropout(p: float, key: int, start: int) -> tuple[Any, ...]:
 
 
 INF = F(np.inf)
-NOTHING = (0, 0, 0, 0, 0)  # the place of a mask that was left out
+NOTHING = (0, 0, 0, 0, 0, 0)  # the place of a mask that was left out
 
 
 @kernel
@@ -77,30 +78,30 @@ def _gather(weights, first, last, panels, columns, length, size, causal, out, ou
 
 
 @kernel
-def _permitted(row, j, count, allowed):
-    """16 scores from number `j` on, -inf where they are forbidden or beyond the end."""
+def _permitted(row, j, count, added):
+    """16 scores from number `j` on, with the mask's row, if there is one; -inf where they are forbidden or beyond the end."""
     x = load(row + j * ITEM)
-    if allowed:
-        x = where(load(allowed + j * ITEM), x, splat(-INF))
+    if added:
+        x = masked(x, load(added + j * ITEM))
     return up_to(np.int32(count - j), x, splat(-INF))
 
 
 @kernel
-def _highest(row, count, allowed):
+def _highest(row, count, added):
     """The largest score that is not forbidden, or 0 if there is none."""
     top = splat(-INF)
     for j in range(0, count, LANES):
-        top = larger(_permitted(row, j, count, allowed), top)
+        top = larger(_permitted(row, j, count, added), top)
     highest = largest(top)
     return F(0) if highest == -INF else highest
 
 
 @kernel
-def _exponentials(row, count, allowed, top):
+def _exponentials(row, count, added, top):
     """Turn the row into `exp(row - top)`; returns its sum."""
     tops, sums = splat(top), splat(F(0))
     for j in range(0, count, LANES):
-        e = exp(_permitted(row, j, count, allowed) - tops)
+        e = exp(_permitted(row, j, count, added) - tops)
         store(e, row + j * ITEM)
         sums = sums + e
     return total(sums)
@@ -114,11 +115,11 @@ def _scale(row, count, factor):
 
 
 @kernel
-def _weights(row, slopes, count, allowed, factors, logarithm):
+def _weights(row, slopes, count, added, factors, logarithm):
     """Turn scores into weights; `factors` are dropout's, or 0. Returns the sum of the slopes, by weight."""
     logs, sums = splat(logarithm), splat(F(0))
     for j in range(0, count, LANES):
-        weight = exp(_permitted(row, j, count, allowed) - logs)
+        weight = exp(_permitted(row, j, count, added) - logs)
         slope = up_to(np.int32(count - j), load(slopes + j * ITEM), splat(F(0)))
         if factors:
             slope = slope * load(factors + j * ITEM)
@@ -161,17 +162,16 @@ def _head(x, b, h):
 
 
 @kernel
-def _permit(mask, b, h, i, allowed, fetched):
-    """The address of the mask's row for a query, as floats; 0 without a mask. It is fetched again only if it is another."""
+def _permit(mask, b, h, i, added, fetched):
+    """The address of what is added to a query's scores, 0 or -inf for a boolean mask; 0 without one. It is fetched once in a row."""
     if mask[0] == 0:
         return 0
     place = _head(mask, b, h) + i * mask[3]
     if place != fetched[0]:
         fetched[0] = place
-        row = bytes_at(place)
         for j in range(mask[4]):
-            allowed[j] = row[j]
-    return allowed.ctypes.data
+            added[j] = at(place, F)[j] if mask[5] else F(0) if at(place, np.uint8)[j] else -INF
+    return added.ctypes.data
 
 
 @kernel
@@ -183,7 +183,7 @@ def _attend(query, key, value, mask, out, logs, sizes, causal, scale, dropout):
     weights = np.empty((step, space + COLUMNS), F)  # wider, so that rows do not fall into the same lines of the cache
     factors = np.ones(space, F)
     tops, sums = np.empty(step, F), np.empty(step, F)
-    allowed, fetched = np.zeros(space, F), np.zeros(1, np.int64)
+    added, fetched = np.zeros(space, F), np.zeros(1, np.int64)
     for n in range(batch * heads):
         b, h = n // heads, n % heads
         pack_transposed(_head(key, b, h), key[3], size, width, keys.ctypes.data, scale)
@@ -195,10 +195,10 @@ def _attend(query, key, value, mask, out, logs, sizes, causal, scale, dropout):
             # Three loops and not one: a row waits for its maximum and its sum, and meanwhile the next can be computed.
             for i in range(first, last):
                 row, count = weights[i - first].ctypes.data, min(i + 1, size) if causal else size
-                tops[i - first] = _highest(row, count, _permit(mask, b, h, i, allowed, fetched))
+                tops[i - first] = _highest(row, count, _permit(mask, b, h, i, added, fetched))
             for i in range(first, last):
                 row, count = weights[i - first].ctypes.data, min(i + 1, size) if causal else size
-                sums[i - first] = _exponentials(row, count, _permit(mask, b, h, i, allowed, fetched), tops[i - first])
+                sums[i - first] = _exponentials(row, count, _permit(mask, b, h, i, added, fetched), tops[i - first])
             for i in range(first, last):
                 row, count = weights[i - first].ctypes.data, min(i + 1, size) if causal else size
                 _scale(row, count, F(1) / sums[i - first] if sums[i - first] != 0 else F(0))
@@ -217,7 +217,7 @@ def _attend_backward(g, query, key, value, mask, grads, logs, sizes, causal, sca
     queries, keys, gs = np.empty(length * width, F), np.empty(size * width, F), np.empty(length * value_width, F)
     weights, slopes = np.empty((step, space + COLUMNS), F), np.empty((step, space + COLUMNS), F)
     factors, sums = np.ones(space, F), np.empty(step, F)
-    allowed, fetched = np.zeros(space, F), np.zeros(1, np.int64)
+    added, fetched = np.zeros(space, F), np.zeros(1, np.int64)
     for n in range(batch * heads):
         b, h = n // heads, n % heads
         q, k = _head(query, b, h), _head(key, b, h)
@@ -236,7 +236,7 @@ def _attend_backward(g, query, key, value, mask, grads, logs, sizes, causal, sca
                 row, slope = weights[i - first].ctypes.data, slopes[i - first].ctypes.data
                 count = min(i + 1, size) if causal else size
                 drops = _fill_factors(factors, count, (n * length + i) * size, dropout)
-                permits = _permit(mask, b, h, i, allowed, fetched)
+                permits = _permit(mask, b, h, i, added, fetched)
                 sums[i - first] = _weights(row, slope, count, permits, drops, logs[n, i])
             for i in range(first, last):
                 row, slope = weights[i - first].ctypes.data, slopes[i - first].ctypes.data
@@ -278,9 +278,10 @@ def _place_mask(mask: Any, shape: tuple[int, ...]) -> tuple[Any, tuple[int, ...]
     """The mask with rows without gaps, and its place; distances are 0 along the axes that it is broadcast over."""
     if mask is None:
         return None, NOTHING
-    if mask.shape[-1:] != shape[-1:] or mask.strides[-1] != 1:
-        mask = np.ascontiguousarray(np.broadcast_to(mask, (*mask.shape[:-1], shape[-1])))
-    return mask, (*_place(np.broadcast_to(mask, shape)), shape[-1])
+    dtype = np.dtype(bool if mask.dtype == bool else F)
+    if mask.shape[-1:] != shape[-1:] or mask.strides[-1] != mask.dtype.itemsize or mask.dtype != dtype:
+        mask = np.ascontiguousarray(np.broadcast_to(mask, (*mask.shape[:-1], shape[-1])), dtype)
+    return mask, (*_place(np.broadcast_to(mask, shape)), shape[-1], int(dtype == F))
 
 
 def _sizes(query: np.ndarray, key: np.ndarray, value: np.ndarray) -> tuple[int, ...]:

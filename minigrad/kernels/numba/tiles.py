@@ -86,12 +86,6 @@ def turn(builder, source, source_row, rows, target, scale):
         _store(builder, builder.fmul(line, factor), builder.add(target, _INT(i * PANEL_ROW)))
 
 
-@instructions(types.CPointer(types.uint8)(types.int64))
-def bytes_at(builder, address):
-    """A pointer to the bytes at an address."""
-    return builder.inttoptr(address, ir.IntType(8).as_pointer())
-
-
 @kernel
 def pack(source, source_row, rows, columns, panels):
     """A matrix into panels: (rows, columns) -> (columns / 16, rows, 16)."""

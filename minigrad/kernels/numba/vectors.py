@@ -6,6 +6,7 @@ longer than the others together. Rows are given by their addresses, and end wher
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any
 
@@ -75,10 +76,11 @@ def up_to(builder, count, a, b):
     return builder.select(builder.icmp_signed("<", numbers, repeated(builder, count)), a, b)
 
 
-@instructions(VECTOR(VECTOR, VECTOR, VECTOR))
-def where(builder, condition, a, b):
-    """`a` where the condition is not 0, else `b`."""
-    return builder.select(builder.fcmp_unordered("!=", condition, ir.Constant(_FLOATS, [0.0] * LANES)), a, b)
+@instructions(VECTOR(VECTOR, VECTOR))
+def masked(builder, a, mask):
+    """`a + mask`, and -inf where the mask is, whatever `a` is there."""
+    forbidden = ir.Constant(_FLOATS, [-math.inf] * LANES)
+    return builder.select(builder.fcmp_unordered("!=", mask, forbidden), builder.fadd(a, mask), forbidden)
 
 
 def _folded(builder: ir.IRBuilder, vector: ir.Value, combine: Any) -> ir.Value:

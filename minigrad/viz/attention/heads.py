@@ -175,7 +175,11 @@ def _heads(path: str, call: AttentionCall, row: int, decoders: set[str], tokens:
         columns = named(place, keys if reads_source else tokens, size)
         rows = columns[size - length :]
     mask = None if call.mask is None else call.mask.numpy()
+    is_biased = mask is not None and mask.dtype.kind == "f" and bool(np.isfinite(mask[mask != 0]).any())
+    if is_biased:  # the stages show a scale and a mask, but nothing that is added
+        return Heads(place, kind, rows, columns, call.weights.numpy()[row])
     if mask is not None:
+        mask = mask if mask.dtype == bool else mask == 0
         mask = mask[None] if mask.ndim == 2 else mask[row if len(mask) > 1 else 0]  # (1 or h, 1 or L, 1 or S)
     q, k, v, weights = (part.numpy()[row] for part in (call.queries, call.keys, call.values, call.weights))
     return Heads(place, kind, rows, columns, weights, q, k, v, mask, call.scale)
