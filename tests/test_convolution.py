@@ -1,4 +1,4 @@
-"""Convolution and pooling: PyTorch's numbers for every stride, padding, dilation and grouping, and refusals that name the shapes."""
+"""Convolution: PyTorch's numbers for every stride, padding, dilation and grouping, and refusals that name the shapes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from support.functional_oracle import assert_as_torch, normal
 
 import minigrad as mg
 from minigrad.errors import ArgumentError, ShapeError
-from minigrad.ops.convolution import _fold, _unfold
+from minigrad.ops.windows import _fold, _unfold
 
 pytestmark = pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel")
 F = mg.nn.functional
@@ -71,70 +71,64 @@ def test_conv2d_agrees_with_pytorch(kernel, groups, options):
 def test_an_image_without_a_batch_agrees_with_pytorch():
     assert_as_torch("conv1d", normal(3, 6), normal(2, 3, 2, seed=1))
     assert_as_torch("conv2d", normal(3, 5, 6), normal(2, 3, 2, 3, seed=1), normal(2, seed=2), padding=1)
-    assert_as_torch("max_pool2d", normal(3, 5, 6), kernel_size=2)
-    assert_as_torch("avg_pool2d", normal(3, 5, 6), kernel_size=2)
 
 
-POOLS = [
-    {"kernel_size": 2},
-    {"kernel_size": 3, "stride": 1},
-    {"kernel_size": (3, 2), "stride": (1, 2)},
-    {"kernel_size": 3, "stride": 2, "padding": 1},
-    {"kernel_size": (2, 4), "stride": 1, "padding": (1, 2)},
-]
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    "options", [{}, {"stride": 2, "padding": 1}, {"dilation": (1, 2, 1), "groups": 2, "padding": "same"}], ids=str
+)
+def test_conv3d_agrees_with_pytorch(options):
+    groups = options.get("groups", 1)
+    weight = normal(2, 2 // groups, 2, 3, 1, seed=1)
+    assert_as_torch("conv3d", normal(2, 2, 4, 5, 3), weight, normal(2, seed=2), **options)
 
 
 @pytest.mark.torch
 @pytest.mark.parametrize(
     "options",
-    [*POOLS, {"kernel_size": 2, "dilation": 2}, {"kernel_size": 2, "dilation": (1, 3), "padding": 1}],
+    [
+        {},
+        {"stride": 2},
+        {"stride": 3, "padding": 1, "output_padding": 2},
+        {"dilation": 2, "padding": (2, 1, 0)},
+        {"stride": 2, "dilation": 3, "output_padding": 2, "groups": 2},
+    ],
     ids=str,
 )
-def test_max_pool2d_agrees_with_pytorch(options):
-    assert_as_torch("max_pool2d", normal(2, 3, 6, 7), **options)
+@pytest.mark.parametrize("axes", [1, 2, 3])
+def test_transposed_convolutions_agree_with_pytorch(axes, options):
+    options = {key: value[:axes] if isinstance(value, tuple) else value for key, value in options.items()}
+    groups = options.get("groups", 1)
+    weight = normal(4, 6 // groups, *(3, 2, 1)[:axes], seed=1)
+    name = f"conv_transpose{axes}d"
+    assert_as_torch(name, normal(2, 4, *(4, 3, 2)[:axes]), weight, normal(6, seed=2), **options)
+    assert_as_torch(name, normal(4, *(4, 3, 2)[:axes]), weight, **options)
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize("count_include_pad", [True, False])
-@pytest.mark.parametrize("options", POOLS, ids=str)
-def test_avg_pool2d_agrees_with_pytorch(options, count_include_pad):
-    assert_as_torch("avg_pool2d", normal(2, 3, 6, 7), count_include_pad=count_include_pad, **options)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"kernel_size": 2},
+        {"kernel_size": (2, 3), "stride": (2, 1), "padding": (0, 1)},
+        {"kernel_size": 2, "dilation": (2, 3), "padding": 1},
+    ],
+    ids=str,
+)
+def test_windows_as_columns_and_back_agree_with_pytorch(options):
+    assert_as_torch("unfold", normal(2, 3, 5, 6), **options)
+    assert_as_torch("unfold", normal(3, 5, 6), **options)
+    columns = F.unfold(mg.zeros(2, 3, 5, 6), **options).shape
+    assert_as_torch("fold", normal(*columns), output_size=(5, 6), **options)
 
 
-@pytest.mark.torch
-@pytest.mark.parametrize("options", POOLS, ids=str)
-def test_max_pool2d_of_ties_agrees_with_pytorch(options):
-    ties = np.random.default_rng(0).integers(-1, 2, (2, 3, 6, 7)).astype("float64")
-    assert_as_torch("max_pool2d", ties, **options)
-
-
-def test_the_first_of_equal_elements_gets_the_whole_gradient(device):
-    x = mg.ones(1, 1, 4, 4, device=device, requires_grad=True)
-    F.max_pool2d(x, 2).sum().backward()
-    np.testing.assert_array_equal(x.grad.numpy()[0, 0], [[1, 0, 1, 0], [0, 0, 0, 0], [1, 0, 1, 0], [0, 0, 0, 0]])
-
-
-def test_padding_never_wins_in_max_pool2d():
-    low = mg.full((1, 1, 2, 2), -math.inf, requires_grad=True)
-    pooled = F.max_pool2d(low, 2, padding=1)
-    assert (pooled.numpy() == -math.inf).all()
-    pooled.backward(mg.ones(1, 1, 2, 2))
-    np.testing.assert_array_equal(low.grad.numpy(), np.ones((1, 1, 2, 2)))
-    assert (F.max_pool2d(mg.full((1, 1, 2, 2), -5), 2, padding=1).numpy() == -5).all()
-
-
-def test_nan_goes_through_max_pool2d():
-    image = np.arange(16.0).reshape(1, 1, 4, 4)
-    image[0, 0, 0, 0] = math.nan
-    pooled = F.max_pool2d(image, 2).numpy()[0, 0]
-    assert math.isnan(pooled[0, 0]) and pooled[1, 1] == 15
-
-
-def test_pooling_with_padding_is_not_stopped_by_debug(device):
-    x = mg.tensor(normal(1, 2, 5, 5), device=device, requires_grad=True)
-    with mg.debug():
-        F.max_pool2d(x, 3, padding=1).sum().backward()
-    assert np.isfinite(x.grad.numpy()).all()
+def test_the_gradient_of_a_convolution_is_the_transposed_convolution():
+    x, weight = mg.tensor(normal(2, 4, 9), requires_grad=True), mg.tensor(normal(6, 2, 3, seed=1))
+    options = {"stride": 2, "padding": 1, "groups": 2}
+    out = F.conv1d(x, weight, **options)
+    g = mg.tensor(normal(*out.shape, seed=2))
+    out.backward(g)
+    np.testing.assert_allclose(x.grad.numpy(), F.conv_transpose1d(g, weight, **options).numpy(), rtol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -223,14 +217,18 @@ def test_bad_options_are_refused_by_name(options, expected):
         F.conv2d(mg.zeros(1, 3, 5, 5), mg.zeros(4, 3, 3, 3), **options)
 
 
-@pytest.mark.parametrize("name", ["max_pool2d", "avg_pool2d"])
-def test_pooling_refuses_what_does_not_fit(name):
-    pool = getattr(F, name)
-    with pytest.raises(ShapeError, match=r"axes(?s:.*)\(4, 4\)"):
-        pool(mg.zeros(4, 4), 2)
-    with pytest.raises(ShapeError, match="kernel is larger"):
-        pool(mg.zeros(1, 1, 2, 2), 3)
-    with pytest.raises(ArgumentError, match="half the kernel"):
-        pool(mg.zeros(1, 1, 4, 4), 2, padding=2)
-    with pytest.raises(ArgumentError, match="kernel_size"):
-        pool(mg.zeros(1, 1, 4, 4), 0)
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda x, w: F.conv_transpose1d(x, w, output_padding=1), ArgumentError, "output_padding is too large"),
+        (lambda x, w: F.conv_transpose1d(x, w, padding=4), ShapeError, "leaves nothing"),
+        (lambda x, w: F.conv_transpose1d(x[:, :2], w), ShapeError, r"3 channels(?s:.*)2 in input"),
+        (lambda x, w: F.conv_transpose1d(x, w, mg.zeros(3)), ShapeError, r"bias(?s:.*)\(4,\)(?s:.*)\(3,\)"),
+        (lambda x, w: F.conv_transpose1d(x, w, padding="same"), ArgumentError, "padding"),
+        (lambda x, w: F.unfold(x[0, 0], 2), ShapeError, "number of axes"),
+        (lambda x, w: F.fold(x, 3, 2), ShapeError, r"\(batch, channels \* 4, 4\)(?s:.*)\(2, 3, 5\)"),
+    ],
+)
+def test_transposed_convolutions_and_windows_refuse_what_does_not_fit(call, error, words):
+    with pytest.raises(error, match=words):
+        call(mg.zeros(2, 3, 5), mg.zeros(3, 4, 3))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,19 +38,18 @@ from ..functions import (
     tanh,
 )
 from ..ops.arithmetic import where
-from ..ops.convolution import convolve, pool_max, pool_mean
 from ..random import next_key
 from ..tracer import is_compiling
+from . import conv_functions, pool_functions
+from .conv_functions import *  # noqa: F403
 from .declaration import TensorLike, function
 from .losses import binary_cross_entropy_with_logits, cross_entropy, huber_loss, kl_div, l1_loss, mse_loss, nll_loss
 from .norm_functions import batch_norm, cosine_similarity, layer_norm, rms_norm
+from .pool_functions import *  # noqa: F403
 
 __all__ = [
-    "avg_pool2d",
     "batch_norm",
     "binary_cross_entropy_with_logits",
-    "conv1d",
-    "conv2d",
     "cosine_similarity",
     "cross_entropy",
     "dropout",
@@ -69,7 +67,6 @@ __all__ = [
     "linear_gelu",
     "log_softmax",
     "logsigmoid",
-    "max_pool2d",
     "mish",
     "mse_loss",
     "nll_loss",
@@ -85,6 +82,8 @@ __all__ = [
     "softsign",
     "tanh",
 ]
+__all__ += conv_functions.__all__
+__all__ += pool_functions.__all__
 
 
 @function
@@ -167,67 +166,6 @@ def dropout(input: TensorLike, p: float = 0.5, training: bool = True) -> Tensor:
 def _check_probability(name: str, p: float) -> None:
     if not 0 <= p <= 1:
         raise ArgumentError(f"{name}: what is dropped is a probability", "0 to 1", p)
-
-
-@function
-def conv1d(
-    input: TensorLike,
-    weight: TensorLike,
-    bias: TensorLike | None = None,
-    stride: int | Sequence[int] = 1,
-    padding: int | Sequence[int] | str = 0,
-    dilation: int | Sequence[int] = 1,
-    groups: int = 1,
-) -> Tensor:
-    """The convolution (as PyTorch's: without flipping the kernel) along one axis: (N, C, L), (O, C/groups, k), (O,) -> (N, O, L')."""
-    return convolve("conv1d", input, weight, bias, stride, padding, dilation, groups, 1)
-
-
-@function
-def conv2d(
-    input: TensorLike,
-    weight: TensorLike,
-    bias: TensorLike | None = None,
-    stride: int | Sequence[int] = 1,
-    padding: int | Sequence[int] | str = 0,
-    dilation: int | Sequence[int] = 1,
-    groups: int = 1,
-) -> Tensor:
-    """The convolution over two axes: (N, C, H, W), (O, C/groups, kh, kw), (O,) -> (N, O, H', W').
-
-    `padding` is a number, a pair, "valid" (none) or "same" (the output is as large as the input; stride 1 only).
-
-    >>> import minigrad as mg
-    >>> mg.nn.functional.conv2d(mg.ones(1, 1, 4, 4), mg.ones(1, 1, 3, 3))
-    tensor([[[[9., 9.],
-              [9., 9.]]]])
-    """
-    return convolve("conv2d", input, weight, bias, stride, padding, dilation, groups, 2)
-
-
-@function
-def max_pool2d(
-    input: TensorLike,
-    kernel_size: int | Sequence[int],
-    stride: int | Sequence[int] | None = None,
-    padding: int | Sequence[int] = 0,
-    dilation: int | Sequence[int] = 1,
-) -> Tensor:
-    """The largest element of each window: (N, C, H, W) -> (N, C, H', W'). Of equal ones, the first gets the gradient."""
-    return pool_max("max_pool2d", input, kernel_size, stride, padding, dilation)
-
-
-@function
-def avg_pool2d(
-    input: TensorLike,
-    kernel_size: int | Sequence[int],
-    stride: int | Sequence[int] | None = None,
-    padding: int | Sequence[int] = 0,
-    *,
-    count_include_pad: bool = True,
-) -> Tensor:
-    """The mean of each window: (N, C, H, W) -> (N, C, H', W'). Padding counts as zeros, or not at all."""
-    return pool_mean("avg_pool2d", input, kernel_size, stride, padding, count_include_pad)
 
 
 @function

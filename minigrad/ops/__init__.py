@@ -13,11 +13,14 @@ from . import (  # noqa: F401  (importing them fills the table)
     joining,
     linalg,
     neural,
+    pooling,
     products,
     random,
     reduction,
+    resampling,
     scatter,
     shape,
+    windows,
 )
 from .attach import attach
 

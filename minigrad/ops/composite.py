@@ -9,7 +9,7 @@ import numpy as np
 
 from ..engine.backend import on_device_of
 from ..engine.call import EXPLAINED, call
-from ..engine.modes import local, reported
+from ..engine.modes import local, notify, reported
 from ..engine.op import Function
 from ..engine.tensor import Tensor
 from ..errors import MinigradError, explain, inside
@@ -70,3 +70,9 @@ def composite(function: Callable[..., Any] | None = None, /, **facts: Any) -> An
         return lambda f: composite(f, **facts)
     result = COMPOSITES[function.__name__.rstrip("_")] = Composite(function, **facts)
     return result
+
+
+def host_constant(array: np.ndarray) -> np.ndarray:
+    """An array made from numbers alone, such as a table of positions: whoever follows every value is told so."""
+    notify("created", array)
+    return array

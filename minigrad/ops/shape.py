@@ -9,7 +9,7 @@ import numpy as np
 
 from ..engine.op import op
 from ..errors import ArgumentError, ShapeError, axes_of, axis_problem, is_whole
-from .composite import composite
+from .composite import composite, host_constant
 
 
 def one_axis(where: str, axis: Any, ndim: int, shape: Any = None) -> int:
@@ -216,7 +216,7 @@ def pad(a, *, pad_width, mode="constant", constant_values=0):
         raise ArgumentError(f"pad: unknown mode {mode!r}", "constant, edge, reflect, symmetric or wrap")
     for axis, width in enumerate(widths):
         if width != (0, 0):
-            places = np.pad(np.arange(a.shape[axis]), width, mode=mode)
+            places = host_constant(np.pad(np.arange(a.shape[axis]), width, mode=mode))
             a = a[(slice(None),) * axis + (places,)]
     return a
 

@@ -104,4 +104,5 @@ from . import (  # noqa: E402, F401  (they fill the table)
     reduction,
     scatter,
     shape,
+    windows,
 )
