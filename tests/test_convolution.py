@@ -232,3 +232,14 @@ def test_bad_options_are_refused_by_name(options, expected):
 def test_transposed_convolutions_and_windows_refuse_what_does_not_fit(call, error, words):
     with pytest.raises(error, match=words):
         call(mg.zeros(2, 3, 5), mg.zeros(3, 4, 3))
+
+
+@pytest.mark.torch
+def test_a_transposed_convolution_gives_the_size_that_is_asked_for():
+    import torch
+
+    ours, theirs = mg.nn.ConvTranspose2d(1, 1, 3, stride=2, padding=1), torch.nn.ConvTranspose2d(1, 1, 3, 2, 1)
+    for size in ((5, 6), (2, 1, 6, 5)):
+        assert ours(mg.ones(2, 1, 3, 3), output_size=size).shape == theirs(torch.ones(2, 1, 3, 3), size).shape
+    with pytest.raises(ArgumentError, match=r"ConvTranspose2d: output_size(?s:.*)\[5, 5\] to \[6, 6\]"):
+        ours(mg.ones(2, 1, 3, 3), output_size=(5, 7))

@@ -12,6 +12,7 @@ from . import (
     mlp,
     module,
     normalization,
+    pooling,
     positions,
     quant,
     transformer,
@@ -27,6 +28,7 @@ from .layers import *  # noqa: F403
 from .mlp import *  # noqa: F403
 from .module import *  # noqa: F403
 from .normalization import *  # noqa: F403
+from .pooling import *  # noqa: F403
 from .positions import *  # noqa: F403
 from .quant import *  # noqa: F403
 from .transformer import *  # noqa: F403
@@ -41,6 +43,7 @@ __all__ += layers.__all__
 __all__ += mlp.__all__
 __all__ += module.__all__
 __all__ += normalization.__all__
+__all__ += pooling.__all__
 __all__ += positions.__all__
 __all__ += quant.__all__
 __all__ += transformer.__all__

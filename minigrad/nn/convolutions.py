@@ -1,27 +1,77 @@
-"""Convolutions and pooling, with PyTorch's arguments, defaults and start values."""
+"""Convolutions and the windows they are made of, with PyTorch's arguments, defaults and start values."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..engine.tensor import Tensor
 from ..errors import ArgumentError
+from ..ops.windows import as_sizes
 from . import functional as F
 from . import init
 from .layers import check_sizes, new_parameter
 from .module import Module
 
-__all__ = ["AvgPool2d", "Conv1d", "Conv2d", "MaxPool2d"]
+__all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "Fold", "Unfold"]
 
 Size = int | Sequence[int]
 
 
 class _Convolution(Module):
-    """What Conv1d and Conv2d share; `axes` is the number of axes that the kernel moves along."""
+    """What all convolutions share; `axes` is the number of axes that the kernel moves along."""
 
     axes: int
+    transposed = False
+    usual: dict[str, Any] = {"stride": 1, "padding": 0, "dilation": 1, "groups": 1}  # what need not be shown
+
+    def make(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Size,
+        groups: int,
+        bias: bool,
+        dtype: Any,
+        device: str | None,
+    ) -> None:
+        """Check the sizes, and make the parameters."""
+        kernel = (kernel_size,) * self.axes if isinstance(kernel_size, int) else tuple(kernel_size)
+        name = type(self).__name__
+        if len(kernel) != self.axes:
+            raise ArgumentError(f"{name}: kernel_size does not fit", f"a number, or {self.axes} of them", kernel_size)
+        check_sizes(self, in_channels=in_channels, out_channels=out_channels, groups=groups)
+        for size in kernel:
+            check_sizes(self, kernel_size=size)
+        if in_channels % groups or out_channels % groups:
+            got = f"in_channels={in_channels}, out_channels={out_channels}, groups={groups}"
+            raise ArgumentError(f"{name}: the channels cannot be split into groups", "multiples of groups", got)
+        self.in_channels, self.out_channels, self.kernel_size, self.groups = in_channels, out_channels, kernel, groups
+        first, second = (in_channels, out_channels) if self.transposed else (out_channels, in_channels)
+        self.weight = new_parameter((first, second // groups, *kernel), dtype, device)
+        self.bias = new_parameter((out_channels,), dtype, device) if bias else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw weight and bias anew, evenly from ±1 / sqrt(size of weight[0])."""
+        bound = 1 / math.sqrt(math.prod(self.weight.shape[1:]))
+        init.uniform_(self.weight, -bound, bound)
+        if self.bias is not None:
+            init.uniform_(self.bias, -bound, bound)
+
+    def extra_repr(self) -> str:
+        shown = [
+            f", {name}={getattr(self, name)!r}" for name, value in self.usual.items() if getattr(self, name) != value
+        ]
+        bias = ", bias=False" if self.bias is None else ""
+        return f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}{''.join(shown)}{bias}"
+
+
+class _Forward(_Convolution):
+    """What Conv1d, Conv2d and Conv3d share."""
+
+    function: Callable[..., Tensor]
 
     def __init__(
         self,
@@ -36,41 +86,14 @@ class _Convolution(Module):
         dtype: Any = None,
         device: str | None = None,
     ):
-        kernel = (kernel_size,) * self.axes if isinstance(kernel_size, int) else tuple(kernel_size)
-        name = type(self).__name__
-        if len(kernel) != self.axes:
-            raise ArgumentError(f"{name}: kernel_size does not fit", f"a number, or {self.axes} of them", kernel_size)
-        check_sizes(self, in_channels=in_channels, out_channels=out_channels, groups=groups)
-        for size in kernel:
-            check_sizes(self, kernel_size=size)
-        if in_channels % groups or out_channels % groups:
-            got = f"in_channels={in_channels}, out_channels={out_channels}, groups={groups}"
-            raise ArgumentError(f"{name}: the channels cannot be split into groups", "multiples of groups", got)
-        self.in_channels, self.out_channels, self.kernel_size = in_channels, out_channels, kernel
-        self.stride, self.padding, self.dilation, self.groups = stride, padding, dilation, groups
-        self.weight = new_parameter((out_channels, in_channels // groups, *kernel), dtype, device)
-        self.bias = new_parameter((out_channels,), dtype, device) if bias else None
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Draw weight and bias anew, evenly from ±1 / sqrt(inputs of each output)."""
-        bound = 1 / math.sqrt(math.prod(self.weight.shape[1:]))
-        init.uniform_(self.weight, -bound, bound)
-        if self.bias is not None:
-            init.uniform_(self.bias, -bound, bound)
+        self.stride, self.padding, self.dilation = stride, padding, dilation
+        self.make(in_channels, out_channels, kernel_size, groups, bias, dtype, device)
 
     def forward(self, input: Any) -> Tensor:
-        convolve = F.conv1d if self.axes == 1 else F.conv2d
-        return convolve(input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
-
-    def extra_repr(self) -> str:
-        usual = {"stride": 1, "padding": 0, "dilation": 1, "groups": 1}
-        options = [f", {name}={getattr(self, name)!r}" for name, value in usual.items() if getattr(self, name) != value]
-        bias = ", bias=False" if self.bias is None else ""
-        return f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}{''.join(options)}{bias}"
+        return self.function(input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
 
 
-class Conv1d(_Convolution):
+class Conv1d(_Forward):
     """A convolution along one axis: (N, in_channels, L) -> (N, out_channels, L').
 
     >>> import minigrad as mg
@@ -78,10 +101,10 @@ class Conv1d(_Convolution):
     (2, 8, 10)
     """
 
-    axes = 1
+    axes, function = 1, staticmethod(F.conv1d)
 
 
-class Conv2d(_Convolution):
+class Conv2d(_Forward):
     """A convolution over two axes: (N, in_channels, H, W) -> (N, out_channels, H', W').
 
     >>> import minigrad as mg
@@ -89,35 +112,105 @@ class Conv2d(_Convolution):
     (2, 8, 4, 4)
     """
 
-    axes = 2
+    axes, function = 2, staticmethod(F.conv2d)
 
 
-class MaxPool2d(Module):
-    """The largest element of each window: (N, C, H, W) -> (N, C, H', W'); the stride is the window's size unless given."""
+class Conv3d(_Forward):
+    """A convolution over three axes: (N, in_channels, D, H, W) -> (N, out_channels, D', H', W')."""
 
-    def __init__(self, kernel_size: Size, stride: Size | None = None, padding: Size = 0, dilation: Size = 1):
-        self.kernel_size, self.stride, self.padding, self.dilation = kernel_size, stride, padding, dilation
-
-    def forward(self, input: Any) -> Tensor:
-        return F.max_pool2d(input, self.kernel_size, self.stride, self.padding, self.dilation)
-
-    def extra_repr(self) -> str:
-        return f"{self.kernel_size}, stride={self.stride}, padding={self.padding}"
+    axes, function = 3, staticmethod(F.conv3d)
 
 
-class AvgPool2d(Module):
-    """The mean of each window: (N, C, H, W) -> (N, C, H', W'); the stride is the window's size unless given."""
+class _Transposed(_Convolution):
+    """What ConvTranspose1d, ConvTranspose2d and ConvTranspose3d share."""
+
+    transposed = True
+    usual = {"stride": 1, "padding": 0, "output_padding": 0, "dilation": 1, "groups": 1}
+    function: Callable[..., Tensor]
 
     def __init__(
-        self, kernel_size: Size, stride: Size | None = None, padding: Size = 0, *, count_include_pad: bool = True
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Size,
+        stride: Size = 1,
+        padding: Size = 0,
+        output_padding: Size = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Size = 1,
+        dtype: Any = None,
+        device: str | None = None,
     ):
-        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
-        self.count_include_pad = count_include_pad
+        self.stride, self.padding, self.output_padding, self.dilation = stride, padding, output_padding, dilation
+        self.make(in_channels, out_channels, kernel_size, groups, bias, dtype, device)
+
+    def forward(self, input: Any, output_size: Sequence[int] | None = None) -> Tensor:
+        further = self.output_padding if output_size is None else self._further(input, output_size)
+        place = (self.stride, self.padding, further, self.groups, self.dilation)
+        return self.function(input, self.weight, self.bias, *place)
+
+    def _further(self, input: Any, output_size: Sequence[int]) -> tuple[int, ...]:
+        """The output_padding that gives an output of the asked size."""
+        name, sizes = type(self).__name__, tuple(output_size)[-self.axes :]
+        options = [as_sizes(name, key, getattr(self, key), self.axes, 0) for key in ("stride", "padding", "dilation")]
+        smallest = [
+            (n - 1) * s - 2 * p + d * (k - 1) + 1
+            for n, k, s, p, d in zip(input.shape[-self.axes :], self.kernel_size, *options)
+        ]
+        further = tuple([n - least for n, least in zip(sizes, smallest)])
+        if len(further) != self.axes or any(not 0 <= f < s for f, s in zip(further, options[0])):
+            largest = [least + s - 1 for least, s in zip(smallest, options[0])]
+            raise ArgumentError(f"{name}: output_size does not fit", f"{smallest} to {largest}", list(sizes))
+        return further
+
+
+class ConvTranspose1d(_Transposed):
+    """The adjoint of a convolution along one axis: (N, in_channels, L) -> (N, out_channels, L')."""
+
+    axes, function = 1, staticmethod(F.conv_transpose1d)
+
+
+class ConvTranspose2d(_Transposed):
+    """The adjoint of a convolution over two axes, which makes images larger: (N, in_channels, H, W) -> (N, out_channels, H', W').
+
+    >>> import minigrad as mg
+    >>> mg.nn.ConvTranspose2d(8, 1, kernel_size=2, stride=2)(mg.ones(2, 8, 4, 4)).shape
+    (2, 1, 8, 8)
+    """
+
+    axes, function = 2, staticmethod(F.conv_transpose2d)
+
+
+class ConvTranspose3d(_Transposed):
+    """The adjoint of a convolution over three axes: (N, in_channels, D, H, W) -> (N, out_channels, D', H', W')."""
+
+    axes, function = 3, staticmethod(F.conv_transpose3d)
+
+
+class Unfold(Module):
+    """The windows of an image as columns: (N, C, H, W) -> (N, C·kh·kw, windows)."""
+
+    def __init__(self, kernel_size: Size, dilation: Size = 1, padding: Size = 0, stride: Size = 1):
+        self.kernel_size, self.dilation, self.padding, self.stride = kernel_size, dilation, padding, stride
 
     def forward(self, input: Any) -> Tensor:
-        return F.avg_pool2d(
-            input, self.kernel_size, self.stride, self.padding, count_include_pad=self.count_include_pad
-        )
+        return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
 
     def extra_repr(self) -> str:
-        return f"{self.kernel_size}, stride={self.stride}, padding={self.padding}"
+        return f"{self.kernel_size}, dilation={self.dilation}, padding={self.padding}, stride={self.stride}"
+
+
+class Fold(Module):
+    """The columns of `Unfold` added up where they came from: (N, C·kh·kw, windows) -> (N, C, *output_size)."""
+
+    def __init__(self, output_size: Size, kernel_size: Size, dilation: Size = 1, padding: Size = 0, stride: Size = 1):
+        self.output_size, self.kernel_size = output_size, kernel_size
+        self.dilation, self.padding, self.stride = dilation, padding, stride
+
+    def forward(self, input: Any) -> Tensor:
+        return F.fold(input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
+
+    def extra_repr(self) -> str:
+        window = f"dilation={self.dilation}, padding={self.padding}, stride={self.stride}"
+        return f"{self.output_size}, {self.kernel_size}, {window}"

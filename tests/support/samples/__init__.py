@@ -101,6 +101,7 @@ from . import (  # noqa: E402, F401  (they fill the table)
     layers,
     linalg,
     neural,
+    picture_layers,
     reduction,
     scatter,
     shape,

@@ -1,0 +1,58 @@
+"""One example of every layer for sequences, pictures and volumes, beside PyTorch's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import minigrad as mg
+from minigrad import nn
+
+from .layers import CASES, PICTURE, Case
+
+SHAPES = {1: (8, 4, 9), 2: PICTURE, 3: (8, 2, 3, 4, 5)}
+
+
+class PoolAndBack(nn.Module):
+    """A max pooling and its way back as a layer with one input."""
+
+    def __init__(self, axes: int):
+        self.pool = getattr(nn, f"MaxPool{axes}d")(2, return_indices=True)
+        self.back = getattr(nn, f"MaxUnpool{axes}d")(2)
+
+    def forward(self, x: mg.Tensor) -> mg.Tensor:
+        return self.back(*self.pool(x), output_size=x.shape)
+
+
+def same(name: str, axes: int, *args: Any, **options: Any) -> Case:
+    """A layer with the same arguments in PyTorch."""
+    return Case(
+        lambda: getattr(nn, f"{name}{axes}d")(*args, **options),
+        lambda torch_nn: getattr(torch_nn, f"{name}{axes}d")(*args, **options),
+        SHAPES[axes],
+    )
+
+
+CASES.update(
+    {
+        "Conv3d": same("Conv", 3, 2, 3, (1, 2, 3), padding=(0, 1, 1)),
+        "ConvTranspose1d": same("ConvTranspose", 1, 4, 2, 3, 2, 1, 1, 2, False, 2),
+        "ConvTranspose2d": same("ConvTranspose", 2, 4, 3, 2, stride=(2, 1)),
+        "ConvTranspose3d": same("ConvTranspose", 3, 2, 2, (1, 2, 2), groups=2),
+        "Unfold": Case(lambda: nn.Unfold(2, stride=2), lambda t: t.Unfold(2, stride=2), PICTURE),
+        "Fold": Case(lambda: nn.Fold((3, 4), (2, 2)), lambda t: t.Fold((3, 4), (2, 2)), (8, 8, 6)),
+        "MaxPool1d": same("MaxPool", 1, 3, 2, 1, 1, False, True),
+        "MaxPool3d": same("MaxPool", 3, (1, 2, 2)),
+        "AvgPool1d": same("AvgPool", 1, 3, 2, 1, True, False),
+        "AvgPool3d": same("AvgPool", 3, (1, 2, 2), divisor_override=3),
+        "AdaptiveAvgPool1d": same("AdaptiveAvgPool", 1, 5),
+        "AdaptiveAvgPool2d": same("AdaptiveAvgPool", 2, (4, None)),
+        "AdaptiveAvgPool3d": same("AdaptiveAvgPool", 3, (3, 2, 4)),
+        "AdaptiveMaxPool1d": same("AdaptiveMaxPool", 1, 5),
+        "AdaptiveMaxPool2d": same("AdaptiveMaxPool", 2, (4, None)),
+        "AdaptiveMaxPool3d": same("AdaptiveMaxPool", 3, (3, 2, 4)),
+        "LPPool1d": same("LPPool", 1, 2, 2),
+        "LPPool2d": same("LPPool", 2, 2.0, 2),
+        "LPPool3d": same("LPPool", 3, 2, (1, 2, 2)),
+        **{f"MaxUnpool{axes}d": Case(lambda axes=axes: PoolAndBack(axes), None, SHAPES[axes]) for axes in (1, 2, 3)},
+    }
+)
