@@ -50,8 +50,8 @@ from test_compile_loops import (  # noqa: F401  (the same statements as of numba
 )
 
 import minigrad as mg
-from minigrad.compile import cuda_call
-from minigrad.compile.cuda_source import PRELUDE
+from minigrad.compile import cuda
+from minigrad.compile.cuda import PRELUDE
 from minigrad.compile.fused import register
 from minigrad.compile.plan import Plan
 from minigrad.kernels import FUSED, registry, selection
@@ -83,9 +83,9 @@ def on_cpu(request: Any, loops: LoopsOnCpu, monkeypatch: pytest.MonkeyPatch) -> 
     """Plans run on arrays of NumPy and of the fake device as on CuPy's, with more rows and elements than blocks can take at once."""
     if request.node.get_closest_marker("gpu"):
         return loops
-    monkeypatch.setattr(cuda_call, "compiled", loops)
+    monkeypatch.setattr(cuda, "compiled", loops)
     for name, few in {"BLOCKS": 5, "KEEPING": 2, "SUMMING": 3, "THREADS": 64}.items():
-        monkeypatch.setattr(cuda_call, name, few)
+        monkeypatch.setattr(cuda, name, few)
     monkeypatch.setattr(plan_module, "is_cupy", lambda array: True)
     monkeypatch.setattr(plan_module, "implementation", lambda: "numba")
     monkeypatch.setattr(Plan, "_compile", lambda plan: None)
@@ -294,7 +294,7 @@ def test_a_loop_that_cannot_be_compiled_runs_op_by_op(monkeypatch: pytest.Monkey
     def refuse(source: str) -> Any:
         raise CompileException("no")
 
-    monkeypatch.setattr(cuda_call, "compiled", refuse)
+    monkeypatch.setattr(cuda, "compiled", refuse)
     b = Build(np.ones((3, 40), np.float32))
     with pytest.warns(RuntimeWarning, match="could not be compiled"):
         b.check(b.softmax(b.exp(b.inputs[0])))

@@ -13,7 +13,7 @@ import pytest
 from support.cuda_on_cpu import GPP, LoopsOnCpu, build
 from support.nvrtc import compile_by_nvrtc, needs_nvrtc
 
-from minigrad.compile.cuda_source import PRELUDE
+from minigrad.compile.cuda import PRELUDE
 
 needs_gpp = pytest.mark.skipif(GPP is None, reason="g++ is not installed: apt install g++")
 TESTS = Path(__file__).resolve().parent

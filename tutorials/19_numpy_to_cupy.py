@@ -25,7 +25,7 @@ from showing import FOLDER, show
 import minigrad as mg
 from minigrad import nn, optim
 from minigrad.compile import trace
-from minigrad.compile.cuda_source import CudaWriter
+from minigrad.compile.cuda import CudaWriter
 from minigrad.compile.group import group
 from minigrad.compile.loops import describe
 from minigrad.compile.simplify import simplify
@@ -199,7 +199,7 @@ show(Scene(450, 255, shapes, "the same training on two devices"), "19_same")
 graph = simplify(trace(mg.gelu, mg.zeros(4, 64)))
 schedule, *_ = group(graph)
 loop = describe(schedule[0], set(graph.outputs))
-print(CudaWriter(graph.constants).function("gelu", loop).text)
+print(CudaWriter(graph.constants).function("gelu", loop))
 
 # %% [markdown]
 # Each of thousands of threads takes a few elements: the first $j$ is its own number among all threads, and then it goes on
@@ -271,8 +271,7 @@ show(mg.viz.lines(guesses, "when a card pays (a guess)", x="numbers", y="seconds
 # ## Read next
 #
 # - [minigrad/engine/backend.py](../minigrad/engine/backend.py): all that is known about devices.
-# - [minigrad/compile/cuda_source.py](../minigrad/compile/cuda_source.py) writes CUDA, and
-#   [cuda_call.py](../minigrad/compile/cuda_call.py) starts it.
+# - [minigrad/compile/cuda.py](../minigrad/compile/cuda.py) writes CUDA, and starts it.
 # - [fake_device.py](../tests/support/fake_device.py) and [cupy_names.py](../tests/support/cupy_names.py): the card that does not exist.
 # - [tests/support/cuda_on_cpu.py](../tests/support/cuda_on_cpu.py): how CUDA runs without CUDA.
 # - [20_a_compiler.py](20_a_compiler.py): a program that writes fused kernels.

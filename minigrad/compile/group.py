@@ -17,7 +17,7 @@ from ..engine.op import OPS
 from ..errors import axes_of
 from ..ir.graph import Graph, Step, Value
 from .lowering import PLACES, Formula, NoLoweringError, formula, operands
-from .views import Strides, axis_map, c_strides, is_view, strided
+from .views import Strides, c_strides, is_view, strided, whole_axes
 
 LARGEST = 256  # steps in one loop
 LONGEST_ROW = 1 << 16  # elements: a row that is gone over again should still be in the cache
@@ -40,7 +40,7 @@ class Layout:
     """Where every value of a graph lies in memory: views share that of their source."""
 
     def __init__(self, graph: Graph):
-        self.views: dict[Value, tuple[Value, Axes | None]] = {}
+        self.views: dict[Value, tuple[Value, Axes | None]] = {}  # their source, and which of its axes theirs are
         self.places: dict[Value, tuple[Value, int, Strides]] = {}
         for step in graph.steps:
             if is_view(step):
@@ -49,7 +49,7 @@ class Layout:
                 found = strided(step, source.shape, strides)
                 if found is not None:
                     self.places[step.out] = root, offset + found[0], found[1]
-                    self.views[step.out] = source, axis_map(step, source)
+                    self.views[step.out] = root, whole_axes(root.shape, step.out.shape, offset + found[0], found[1])
         self.joins = self._find_joins(graph)
 
     def _find_joins(self, graph: Graph) -> set[Step]:
@@ -73,9 +73,7 @@ class Layout:
 
     def source(self, value: Value) -> Value:
         """What a value is a view of, or itself."""
-        while value in self.views:
-            value = self.views[value][0]
-        return value
+        return self.views[value][0] if value in self.views else value
 
 
 @dataclass(eq=False)
@@ -154,15 +152,13 @@ class Group:
 
     def find(self, value: Value) -> tuple[Value, Axes] | None:
         """The value made here that this one is, or is a view of, and its axes; None if it comes from outside."""
-        if value in self.makers:
-            return value, self.makers[value].own
-        source, axes = self.layout.views.get(value, (None, None))
-        found = None if source is None else self.find(source)
-        if found is None:
+        source, axes = self.layout.views.get(value, (value, range(value.ndim)))
+        if source not in self.makers:
             return None
         if axes is None:
             raise UnfitError("it looks at parts of an array that is made in the same loop")
-        return found[0], tuple([None if a is None else found[1][a] for a in axes])
+        own = self.makers[source].own
+        return source, tuple([None if a is None else own[a] for a in axes])
 
     def add(self, step: Step, found: Formula) -> None:
         """Take one more step, whose formula was found; UnfitError says why it cannot be in this group."""

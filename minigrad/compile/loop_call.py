@@ -8,13 +8,11 @@ from typing import Any
 from ..errors import IndexingError
 from ..ir.graph import Number, Value, at_sizes
 from .loops import Loop, Reduce
-from .source import Kernel, kind_of
 
 __all__ = ["Call", "Known", "LoopCall", "joined", "number", "wrong_index"]
 
 Known = dict[Any, Any]  # arrays by Value, and numbers by Number
 Call = Callable[[Known], None]
-_JOIN = {"+": "sum", "*": "prod", "maximum": "max", "minimum": "min", "or": "any", "and": "all"}
 
 
 class LoopCall:
@@ -22,14 +20,17 @@ class LoopCall:
 
     comment = "#"  # what begins one in the source
 
-    def __init__(self, loop: Loop, kernel: Kernel, shared: Mapping[Value, Value]):
-        self.loop, self.kernel, self.shared = loop, kernel, shared
+    def __init__(self, loop: Loop, writer: Any, shared: Mapping[Value, Value]):
+        self.loop, self.shared = loop, shared
+        self.text = writer.function("loop", loop)
+        self.ints, self.numbers, self.arrays = tuple(writer.ints), tuple(writer.passed()), writer.arrays_of(loop)
+        self.checks = writer.checks
 
     @property
     def source(self) -> str:
         """The text, and the sizes that it is called with here."""
-        arrays = ", ".join(f"{v.dtype}{list(v.shape)}" for v in self.kernel.arrays)
-        return f"{self.comment} Here over {list(self.loop.group.sizes)}, with {arrays}\n{self.kernel.text}"
+        arrays = ", ".join(f"{v.dtype}{list(v.shape)}" for v in self.arrays)
+        return f"{self.comment} Here over {list(self.loop.group.sizes)}, with {arrays}\n{self.text}"
 
     def at(self, sizes: Mapping[str, int], ready: set[Value], xp: Any) -> Call:
         """The call for certain sizes: it takes its arrays from those that are known, and puts what it makes there.
@@ -46,7 +47,7 @@ class LoopCall:
 
 def joined(total: Reduce, parts: Any) -> Any:
     """One sum of those that several threads or blocks made, (parts, elements) -> (elements,)."""
-    return getattr(parts, _JOIN[kind_of(total.member)])(axis=0).astype(total.dtype, copy=False)
+    return getattr(parts, total.kind.join)(axis=0).astype(total.dtype, copy=False)
 
 
 def number(x: Any, dtype: str, known: Mapping[Any, Any]) -> Any:

@@ -20,7 +20,7 @@ import numpy as np
 
 from ..ir.graph import Value
 from .group import Group, Member, padded
-from .lowering import PLACES
+from .lowering import PLACES, REDUCTIONS, Reduction
 from .views import Strides
 
 RECOMPUTED = 6  # additions: what costs more is kept from one phase to the next
@@ -90,6 +90,18 @@ class Reduce:
     def value(self) -> Value:
         """What is summed up."""
         return self.member.step.out
+
+    @property
+    def kind(self) -> Reduction:
+        """How it is summed up."""
+        return REDUCTIONS[self.member.step.op.lowering]
+
+    @property
+    def first(self) -> Any:
+        """What the total begins with."""
+        found = self.kind.first.get(self.dtype.kind)
+        bounds = np.iinfo(self.dtype) if found is None else None
+        return found if bounds is None else bounds.max if self.kind.function == "minimum" else bounds.min
 
 
 @dataclass

@@ -13,7 +13,7 @@ import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,6 +40,24 @@ _TERMS = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.IfExp, ast.Call, 
 _NODES = (*_TERMS, *SIGNS, ast.Not, ast.Load)
 _COUNTED = (ast.operator, ast.cmpop, ast.IfExp)  # additions, and what costs as much
 COSTS = {"abs": 1, "maximum": 1, "minimum": 1, "sign": 2, "sqrt": 6, "floor": 1, "ceil": 1, "trunc": 1, "exp": 12}
+
+
+class Reduction(NamedTuple):
+    """How a total is made of elements."""
+
+    function: str  # from the total so far and one more to the total, in minigrad.maths
+    join: str  # from several totals to one, a method of arrays
+    first: dict[str, Any]  # what a total begins with, by the kind of dtype; a bound of the integers if it is not there
+
+
+REDUCTIONS = {
+    "out + a": Reduction("plus", "sum", dict.fromkeys("bif", 0)),
+    "out * a": Reduction("times", "prod", dict.fromkeys("bif", 1)),
+    "maximum(out, a)": Reduction("maximum", "max", {"b": False, "f": -np.inf}),
+    "minimum(out, a)": Reduction("minimum", "min", {"b": True, "f": np.inf}),
+    "out or a": Reduction("maximum", "any", {"b": False}),
+    "out and a": Reduction("minimum", "all", {"b": True}),
+}
 
 
 class NoLoweringError(Exception):
@@ -78,6 +96,8 @@ def formula_of(text: str) -> Formula:
     cost += sum([4 if isinstance(node, ast.Div) else isinstance(node, _COUNTED) for node in nodes])
     gathers = any(isinstance(node, ast.Subscript) for node in nodes)
     kind = "gather" if gathers else "reduction" if "out" in words else "elementwise"
+    if kind == "reduction" and text not in REDUCTIONS:
+        raise NoLoweringError(f"the formula {text!r} is no reduction; there are {', '.join(REDUCTIONS)}")
     return Formula(tree, names, kind, dtypes, cost)
 
 

@@ -35,21 +35,20 @@ class NumbaLoopCall(LoopCall):
 
     def __init__(self, loop: Loop, constants: dict[Value, Any], shared: Mapping[Value, Value]):
         keep_freed_memory()  # getting new pages for each result takes longer than many a loop
-        super().__init__(loop, NumbaWriter(constants, shared=shared).function("loop", loop), shared)
-        (made,) = load(HEADER + "\n\n" + self.kernel.text).loop.overloads.values()
+        super().__init__(loop, NumbaWriter(constants, shared=shared), shared)
+        (made,) = load(HEADER + "\n\n" + self.text).loop.overloads.values()
         self.function = made.entry_point  # past the look at types, which are known
 
     def at(self, sizes: Mapping[str, int], ready: set[Value], xp: Any) -> Call:
-        loop, kernel, function, arrays = self.loop, self.kernel, self.function, _picked(self.kernel.arrays)
+        loop, function, arrays = self.loop, self.function, _picked(self.arrays)
         new = self.new(sizes, ready)
         taken = [(v, self.shared[v]) for v in loop.writes if v in self.shared]
         count = at_sizes(loop.outer[0] if loop.outer else loop.row if loop.blocked else 1, sizes)
         grain, row = GRAIN if loop.blocked else 1, at_sizes(loop.row, sizes)
-        scratch = [(rows * row, np.dtype(dtype)) for dtype, rows in kernel.scratch.items()]
-        shapes = [at_sizes(s.value.shape, sizes) for s in kernel.sums]
-        sums = [(math.prod(shape), s.dtype) for s, shape in zip(kernel.sums, shapes)]
-        ints = at_sizes(tuple(kernel.ints), sizes)
-        numbers = [(at_sizes(x, sizes), kind) for x, kind in kernel.numbers]
+        scratch = [(rows * row, np.dtype(dtype)) for dtype, rows in loop.slots.items()]
+        shapes = [at_sizes(value.shape, sizes) for value in loop.sums]
+        sums = [(math.prod(shape), s.dtype) for s, shape in zip(loop.sums.values(), shapes)]
+        ints, numbers = at_sizes((self.ints, self.numbers), sizes)
         varies = any(isinstance(x, Number) for x, _ in numbers)
         fixed = ints if varies else (*ints, *[number(x, kind, {}) for x, kind in numbers])
         threads = min(thread_count(), -(-count // grain)) if at_sizes(loop.size, sizes) >= PARALLEL else 1
@@ -70,9 +69,8 @@ class NumbaLoopCall(LoopCall):
                 wrong, totals = function(0, count, *given, *arrays(known)), []
             if wrong:
                 raise wrong_index(wrong)
-            for k, total in enumerate(totals):
-                value = kernel.sums[k].value
-                known[value] = total.astype(value.dtype, copy=False).reshape(shapes[k])
+            for value, total, shape in zip(loop.sums, totals, shapes):
+                known[value] = total.astype(value.dtype, copy=False).reshape(shape)
 
         def divided(given: tuple[Any, ...]) -> tuple[int, list[Any]]:
             share = -(-count // (threads * grain)) * grain
@@ -84,7 +82,7 @@ class NumbaLoopCall(LoopCall):
                 return partial(function, edges[k], edges[k + 1], *given, *[part[k] for part in parts], *rows)
 
             wrong = sum(run_parallel([job(k) for k in range(threads)]))
-            return wrong, [joined(s, part) for s, part in zip(kernel.sums, parts)]
+            return wrong, [joined(s, part) for s, part in zip(loop.sums.values(), parts)]
 
         return call
 
@@ -119,15 +117,15 @@ class WholeCall:
         given, outputs = [*[graph.inputs[i] for i in self.places], *constants], [root for _, root in own]
         copied = [(graph.inputs[to], places[i][1]) for i, to in into.items()]
         inner = [v for v in made if v not in outputs]
-        self.kernel = writer.whole("whole", given, outputs, inner, loops, copied)
-        self.source = HEADER + "\n\n" + self.kernel.text
+        self.source = HEADER + "\n\n" + writer.whole("whole", given, outputs, inner, loops, copied)
+        self.numbers = writer.passed()
         self.function = load(self.source).whole
 
     def __call__(self, known: Known) -> None:
         """Make all outputs from inputs in C order; one that belongs into an input is that input."""
         arrays = [known[v] for v in self.inputs]
         outs = [empty(shape, dtype) for shape, dtype in self.outputs]
-        numbers = [number(x, kind, known) for x, kind in self.kernel.numbers]
+        numbers = [number(x, kind, known) for x, kind in self.numbers]
         given = [arrays[i] for i in self.places]
         wrong = self.function(*self.addresses(arrays), *given, *self.constants, *numbers, *outs)
         if wrong:

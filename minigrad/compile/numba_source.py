@@ -9,10 +9,10 @@ from typing import Any
 from ..ir.graph import Value
 from . import loops as L
 from .lowering import DTYPES
-from .source import Kernel, Writer, cast, kind_of, short
+from .source import Writer, cast, short
 from .views import c_strides
 
-__all__ = ["HEADER", "Kernel", "NumbaWriter"]
+__all__ = ["HEADER", "NumbaWriter"]
 
 HEADER = '''"""Written by minigrad.compile; the file is named after its contents."""
 
@@ -37,9 +37,9 @@ _ORDERED = {"maximum": ("LEAST", "ordered_up"), "minimum": ("MOST", "ordered_dow
 _TYPES = {"f4": "types.float32", "f8": "types.float64", "i4": "types.int32", "i8": "types.int64", "b1": "types.boolean"}
 
 
-def _is_ordered(member: Any) -> bool:
+def _is_ordered(s: L.Reduce) -> bool:
     """Whether a total is kept as an integer that is ordered as floats are, whose maximum is vectorised."""
-    return kind_of(member) in _ORDERED and member.step.out.dtype.kind == "f"
+    return isinstance(s.into, str) and s.kind.function in _ORDERED and s.dtype.kind == "f"
 
 
 class NumbaWriter(Writer):
@@ -76,20 +76,19 @@ class NumbaWriter(Writer):
     # Reductions
 
     def first(self, s: L.Reduce) -> str:
-        if isinstance(s.into, str) and _is_ordered(s.member):
-            return f"{self.modules[short(s.dtype)]}{_ORDERED[kind_of(s.member)][0]}"
-        return super().first(s)
+        least, _ = _ORDERED[s.kind.function] if _is_ordered(s) else (None, "")
+        return super().first(s) if least is None else f"{self.modules[short(s.dtype)]}{least}"
 
     def write_reduce(self, s: L.Reduce) -> None:
-        if not isinstance(s.into, str) or not _is_ordered(s.member):
+        if not _is_ordered(s):
             return super().write_reduce(s)
-        kind, dtype = kind_of(s.member), short(s.dtype)
-        given = self.call(_ORDERED[kind][1], dtype, cast(s.name, short(s.given), dtype))
-        return self.assign(f"{s.into}_total", f"{kind[:3]}({s.into}_total, {given})")
+        function, dtype = s.kind.function, short(s.dtype)
+        given = self.call(_ORDERED[function][1], dtype, cast(s.name, short(s.given), dtype))
+        return self.assign(f"{s.into}_total", f"{function[:3]}({s.into}_total, {given})")
 
     def finished(self, s: L.Reduce) -> str:
         total = super().finished(s)
-        return self.call("unordered", short(s.dtype), total) if _is_ordered(s.member) else total
+        return self.call("unordered", short(s.dtype), total) if _is_ordered(s) else total
 
     def write_place(self, s: L.Place) -> None:
         self.write(f"{s.name} = s.index(i8({s.index}), {self.size(s.size)})")
@@ -165,7 +164,7 @@ class NumbaWriter(Writer):
     def whole(
         self, name: str, given: list[Value], outputs: list[Value], scratch: list[Value], loops: list[L.Loop],
         into: list[tuple[Value, Value]],
-    ) -> Kernel:  # fmt: skip
+    ) -> str:  # fmt: skip
         """All that was written as one function of addresses, inputs, numbers and outputs.
 
         It returns the number of wrong indices, -1 for an input of another shape or order. If there are none, each input
@@ -183,8 +182,7 @@ class NumbaWriter(Writer):
         for target, v in into:
             tail += [f"    for j in range({v.size}):", f"        {self.array(target)}[j] = {self.array(v)}[j]"]
         addresses = [("at_", "a(types.int64, 1)")] if into else []
-        text = self.text(name, [*addresses, *map(self.argument, given)], [*map(self.argument, outputs)], head, tail)
-        return Kernel(text, [], self.passed(), [*given, *outputs])
+        return self.text(name, [*addresses, *map(self.argument, given)], [*map(self.argument, outputs)], head, tail)
 
     def argument(self, value: Value) -> tuple[str, str]:
         """The name and the type of an array that is given."""
@@ -197,7 +195,7 @@ class NumbaWriter(Writer):
         tests += [f"{array}.strides[{k}] != {s * value.dtype.itemsize}" for k, s in enumerate(strides) if s]
         return " or ".join(tests)
 
-    def function(self, name: str, loop: L.Loop) -> Kernel:
+    def function(self, name: str, loop: L.Loop) -> str:
         """A loop as a function of `lo`, `hi`, sizes, numbers, arrays, sums and scratch memory."""
         self.loop(loop)
         values = self.arrays_of(loop)
@@ -205,4 +203,4 @@ class NumbaWriter(Writer):
         own = [(self.array(v), s.dtype) for v, s in loop.sums.items()] + [(f"k{short(d)}", d) for d in loop.slots]
         arrays = [*map(self.argument, values), *[(array, f"a({_TYPES[short(dtype)]}, 1)") for array, dtype in own]]
         head = [f"{a} = {a}_.reshape({a}_.size)  # {v.dtype}, {v.ndim} axes" for v in values for a in [self.array(v)]]
-        return self.made(self.text(name, ints, arrays, head), loop, self.passed())
+        return self.text(name, ints, arrays, head)

@@ -78,7 +78,7 @@ class Plan:
     def _for_cuda(self) -> tuple[Schedule, dict[Group, LoopCall]]:
         """The schedule for CuPy's arrays, and its loops."""
         if self._on_cuda is None:
-            from .cuda_call import CudaLoopCall
+            from .cuda import CudaLoopCall
 
             schedule, _, _ = group(self.graph)
             loops = self._described(schedule, widen=False)

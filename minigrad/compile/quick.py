@@ -85,7 +85,7 @@ def _one_call(trace: Any, args: tuple[Any, ...], buffers: list[Any]) -> Callable
     whole = trace.program.plan.whole if trace.has_effects else None
     if whole is None or trace.drawn or whole.reshaped or not trace.returns_one:
         return None
-    count, numbers = len(args), whole.kernel.numbers
+    count, numbers = len(args), whole.numbers
     sources = [trace.sources[i] for i in whole.places]
     bound_sources = [*sources[count:], *[trace.sources[i] for i in trace.written]]
     positions = [s.position for s in sources if isinstance(s, Argument)]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,6 @@ from . import loops as L
 from .lowering import SHORT, SIGNS, work_dtype
 
 _PLAIN = {0, 1, 2, 3, 4, -1, -2, 0.5, -0.5}  # in the source; other numbers are given to it, so that sizes may change
-_FIRST = {"+": 0, "*": 1, "or": False, "and": True}
 _OF_KEPT = {"element": "i8", "p": "f8", "key": "i8", "start": "i8"}
 Names = dict[str, Any]  # of operands: a name and its dtype, or a number
 
@@ -36,37 +34,6 @@ def cast(text: str, given: str, wanted: str) -> str:
 
 def _infix(op: ast.AST, given: list[str]) -> str:
     return f"({f' {SIGNS[type(op)]} '.join(given)})"
-
-
-def kind_of(member: Any) -> str:
-    """Which reduction it is: "+", "*", "maximum", "minimum", "or" or "and"."""
-    tree = member.formula.tree
-    if isinstance(tree, ast.BinOp):
-        return SIGNS[type(tree.op)]
-    return type(tree.op).__name__.lower() if isinstance(tree, ast.BoolOp) else tree.func.id
-
-
-def identity(member: Any, dtype: Any) -> Any:
-    """The number that a reduction begins with."""
-    kind, dtype = kind_of(member), np.dtype(dtype)
-    if kind in _FIRST:
-        return _FIRST[kind]
-    if dtype.kind == "i":
-        return np.iinfo(dtype).max if kind == "minimum" else np.iinfo(dtype).min
-    return (kind == "minimum") if dtype.kind == "b" else math.inf if kind == "minimum" else -math.inf
-
-
-@dataclass
-class Kernel:
-    """The text of one function, and what it is called with."""
-
-    text: str
-    ints: list[int] = field(default_factory=list)
-    numbers: list[tuple[Any, str]] = field(default_factory=list)  # and a dtype
-    arrays: list[Value] = field(default_factory=list)
-    sums: list[L.Reduce] = field(default_factory=list)
-    scratch: dict[str, int] = field(default_factory=dict)
-    checks: bool = False  # whether it counts wrong indices
 
 
 class Writer:
@@ -104,7 +71,7 @@ class Writer:
 
     def first(self, s: L.Reduce) -> str:
         """What a total begins with."""
-        return self.known(identity(s.member, s.dtype), short(s.dtype))
+        return self.known(s.first, short(s.dtype))
 
     def finished(self, s: L.Reduce) -> str:
         """What the total of a row is when the row has ended."""
@@ -242,20 +209,18 @@ class Writer:
 
     def write_reduce(self, s: L.Reduce) -> None:
         total = f"{s.into}_total" if isinstance(s.into, str) else self.element(s.into)
-        kind, dtype = kind_of(s.member), short(s.dtype)
+        function, dtype = s.kind.function, short(s.dtype)
         given = cast(s.name, short(s.given), dtype)
         if dtype == "b1":
-            self.assign(total, f"{total} {'|' if kind in ('or', 'maximum') else '&'} {given}")
+            self.assign(total, f"{total} {'|' if function == 'maximum' else '&'} {given}")
         else:
-            function = {"+": "plus", "*": "times"}.get(kind, kind)
             self.assign(total, self.wrapped(self.call(function, dtype, total, given), dtype))
 
-    # Functions
+    # What a function is called with
 
-    def made(self, text: str, loop: L.Loop, numbers: list[tuple[Any, str]]) -> Kernel:
-        """The text of a loop, with what it is called with."""
-        sums = list(loop.sums.values())
-        return Kernel(text, list(self.ints), numbers, self.arrays_of(loop), sums, dict(loop.slots), self.checks)
+    def passed(self) -> list[tuple[Any, str]]:
+        """The numbers, and the dtype that each is passed in."""
+        return [(number, dtype) for _, number, dtype in self.numbers.values()]
 
     def arrays_of(self, loop: L.Loop) -> list[Value]:
         """What the loop reads and writes, without the numbers among the constants."""

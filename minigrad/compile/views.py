@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.graph import Size, Step, Value
+from ..ir.graph import Size, Step
 from ..ops.indexing import is_basic
 from ..ops.shape import reshape
 
+Shape = tuple[int, ...]
 Strides = tuple[int, ...]  # in elements
 
 
-def c_strides(shape: tuple[int, ...]) -> Strides:
+def c_strides(shape: Shape) -> Strides:
     """The strides of an array in C order, 0 on axes of size 1."""
     return tuple([0 if n == 1 else math.prod(shape[i + 1 :]) for i, n in enumerate(shape)])
 
@@ -26,7 +27,7 @@ def is_view(step: Step) -> bool:
     return "index" not in step.attrs or is_basic(step.attrs["index"])
 
 
-def strided(step: Step, shape: tuple[int, ...], strides: Strides) -> tuple[int, Strides] | None:
+def strided(step: Step, shape: Shape, strides: Strides) -> tuple[int, Strides] | None:
     """The offset and strides of a view of memory with these strides; None if its elements would have to be copied."""
     if step.op is reshape:
         return _reshaped(shape, strides, step.out.shape)
@@ -42,7 +43,7 @@ def strided(step: Step, shape: tuple[int, ...], strides: Strides) -> tuple[int, 
     return offset, tuple([0 if n == 1 else s for n, s in zip(view.shape, view.strides)])
 
 
-def _reshaped(shape: tuple[int, ...], strides: Strides, new: tuple[int, ...]) -> tuple[int, Strides] | None:
+def _reshaped(shape: Shape, strides: Strides, new: Shape) -> tuple[int, Strides] | None:
     runs: list[tuple[int, int]] = []  # axes that lie in memory as one: how long it is, and its stride
     for n, s in zip(shape, strides):
         if n != 1:
@@ -58,11 +59,9 @@ def _reshaped(shape: tuple[int, ...], strides: Strides, new: tuple[int, ...]) ->
     return 0, tuple(reversed(found))
 
 
-def axis_map(step: Step, source: Value) -> tuple[int | None, ...] | None:
+def whole_axes(source: Shape, shape: Shape, offset: int, strides: Strides) -> tuple[int | None, ...] | None:
     """For each axis of a view the axis of its source, None where it repeats one element; None if it is not made of whole axes."""
-    marks = tuple([0 if n == 1 else 1_000_003 * (i + 1) for i, n in enumerate(source.shape)])
-    axes = {(mark, n): i for i, (mark, n) in enumerate(zip(marks, source.shape)) if mark}
-    offset, strides = strided(step, source.shape, marks) or (1, ())
-    found = [*zip(strides, step.out.shape)]
+    axes = {(s, n): i for i, (s, n) in enumerate(zip(c_strides(source), source)) if s}
+    found = [*zip(strides, shape)]
     is_whole = not offset and {(s, n) for s, n in found if s} == axes.keys()
     return tuple([axes.get(x) for x in found]) if is_whole else None

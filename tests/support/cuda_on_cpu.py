@@ -102,7 +102,7 @@ def _passed(name: str, argument: Any, wanted: str) -> Any:
 
 
 class LoopsOnCpu:
-    """Generated loops, each compiled when it first runs; an instance stands in for `cuda_call.compiled`."""
+    """Generated loops, each compiled when it first runs; an instance stands in for `cuda.compiled`."""
 
     def __init__(self, folder: Path):
         self.folder = folder
