@@ -182,6 +182,25 @@ def test_a_changed_helper_of_the_function_is_seen():
     assert compiled(mg.tensor(1.0)).item() == 5.0
 
 
+def test_another_op_under_the_same_name_is_seen():
+    function = mg.abs
+    compiled = mg.compile(lambda x: function(x))
+    assert [compiled(mg.tensor(-4.0)).item() for _ in range(3)] == [4.0, 4.0, 4.0]
+    function = mg.square
+    assert [compiled(mg.tensor(-4.0)).item() for _ in range(3)] == [16.0, 16.0, 16.0]
+
+
+def test_two_helpers_made_by_one_function_are_told_apart():
+    def times(factor):
+        return (lambda x: x * factor[0]), factor
+
+    (double, _), (triple, factor) = times([2.0]), times([3.0])
+    compiled = mg.compile(lambda x: double(x) + triple(x))
+    assert [compiled(mg.tensor(1.0)).item() for _ in range(3)] == [5.0, 5.0, 5.0]
+    factor[0] = 4.0
+    assert [compiled(mg.tensor(1.0)).item() for _ in range(3)] == [6.0, 6.0, 6.0]
+
+
 def test_modules_may_change_between_calls():
     net = mg.nn.Sequential(mg.nn.Linear(3, 4), mg.nn.Dropout(0.5), mg.nn.Linear(4, 2))
     compiled = mg.compile(lambda x: net(x))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from functools import cached_property, partial, update_wrapper
+from functools import update_wrapper
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ from ..tracer import tracing
 from .program import Program
 from .quick import OTHERWISE, Quick, quick_way
 from .recognize import recognize
-from .surroundings import Held, Surroundings, look_at_argument, sources, together
+from .surroundings import Held, look, look_at_argument, sources, together
 
 __all__ = ["Compiled", "compile", "trace"]
 
@@ -67,10 +67,6 @@ class Compiled:
         self._tracing = threading.RLock()
         self._quick: Quick | None = None  # the quick way for what came last
 
-    @cached_property
-    def _surroundings(self) -> Surroundings:  # when it is first called: what it refers to may be defined after it
-        return Surroundings(self.function)
-
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         mode = local.mode
         if mode.tracers:  # who watches sees every op; a compiled function within another becomes a part of it
@@ -82,41 +78,36 @@ class Compiled:
                 return result
         seen, given = changes.count, (args, kwargs)
         leaves = list(tree.leaves(given))
-        for leaf in leaves:
-            self._surroundings.follow(leaf)
-        looks = [self._surroundings.look(), *[look_at_argument(leaf) for leaf in leaves]]
+        looks = [look(self.function), *[look_at_argument(leaf) for leaf in leaves]]
         key = tree.form(given), together(looks).state, mode.record, get_default_dtype(), implementation()
-        trace, drawn = self._fitting(key), None
-        if trace is None:
-            with self._tracing:  # one thread traces, and others wait for it
-                trace = self._fitting(key)
-                if trace is None:
-                    trace, result = self._trace(given, leaves)
-                    self._traces.setdefault(key, []).extend([trace] if trace else [])
-                    if trace is None or trace.has_effects:
-                        return result
-                    drawn = trace.first_drawn  # so that the plan, which gives the first result too, draws nothing again
-                    del result
+        drawn = None
+        with self._tracing:  # one thread traces, and others wait for it
+            found = self._traces.setdefault(key, [])
+            trace = next((t for t in found if all(holds() for holds in t.decisions)), None)
+            if trace is None:
+                trace, result = self._trace(given, leaves)
+                found += [trace] if trace else []
+                if trace is None or trace.has_effects:
+                    return result
+                drawn = trace.first_drawn  # so that the plan, which gives the first result too, draws nothing again
+                del result
         result = trace.run(leaves, drawn)
         if not kwargs:
-            self._quick = quick_way(trace, args, mode.record, seen, self._surroundings, looks)
+            self._quick = quick_way(trace, args, mode.record, seen, looks)
         return result
-
-    def _fitting(self, key: Any) -> Trace | None:
-        """The trace that can be used again."""
-        return next((t for t in self._traces.get(key, ()) if all(holds() for holds in t.decisions)), None)
 
     def _trace(self, given: Any, leaves: list[Any]) -> tuple[Trace | None, Any]:
         """Run the function while it is watched: what was traced, and its result."""
         own = [_view_of(leaf) for leaf in leaves]
-        found, had_gradient, recorded = sources(own, self._surroundings)
+        found, had_gradient, recorded = sources(self.function, own)
         tracer = Tracing(found, recorded)
         args, kwargs = tree.unflatten(given, own)
         with tracing(tracer):
             result = self.function(*args, **kwargs)
             trace = Trace(self.name, tracer, result)
         for node in tracer.grads.keys() - tracer.cleared:  # the new gradient is added to one that is there before
-            trace.decisions.append(partial(_has_gradient, node, node in had_gradient))
+            had = node in had_gradient
+            trace.decisions.append(lambda node=node, had=had: (node.grad is not None) == had)  # type: ignore[misc]
         return trace, result
 
     def compiled_state(self) -> tuple[list[Any], Any]:
@@ -177,9 +168,7 @@ class Trace:
         self.written = list(into.values())
         self.has_effects = bool(written or grads)
         before = {value: array for array, value in tracer.outside.values()}
-        self._before = [
-            before.get(value) for value in graph.inputs
-        ]  # those that are held, as they were when last checked
+        self._before = [before.get(value) for value in graph.inputs]  # what is held, as it was when last checked
         on_cpu = all(type(known.array) is np.ndarray for known in tracer.known.values())
         self.program = Program(*(recognize(graph) if on_cpu else (graph, [])), name, into)
 
@@ -236,7 +225,3 @@ def _view_of(leaf: Any) -> Any:
     if isinstance(leaf, Tensor):
         return wrap(leaf.data.view(), leaf.node)
     return wrap(leaf.view()) if is_array(leaf) else leaf
-
-
-def _has_gradient(node: Node, expected: bool) -> bool:
-    return (node.grad is not None) == expected

@@ -17,7 +17,7 @@ from ..changes import changes
 from ..engine.backend import owner_of
 from ..engine.tensor import Tensor, wrap
 from ..engine.writes import tick, writes
-from .surroundings import Argument, Held, Look, Surroundings, look_at_argument, together
+from .surroundings import Argument, Held, Look, look_at_argument, together
 
 __all__ = ["OTHERWISE", "quick_way"]
 
@@ -26,9 +26,7 @@ Quick = Callable[[tuple[Any, ...], bool], Any]
 ndarray, empty, may_share_memory = np.ndarray, np.empty, np.may_share_memory
 
 
-def quick_way(
-    trace: Any, args: tuple[Any, ...], record: bool, seen: int, surroundings: Surroundings, looks: Sequence[Look]
-) -> Quick | None:
+def quick_way(trace: Any, args: tuple[Any, ...], record: bool, seen: int, looks: Sequence[Look]) -> Quick | None:
     """A function of arguments, and whether ops are recorded, that returns the result or OTHERWISE; None if there is none.
 
     `seen` is the count of changes before all was compared that the trace rests on: the surroundings, and each argument.
@@ -37,7 +35,7 @@ def quick_way(
     if not everything.is_settled:
         return None
     buffers = [(state.get, name, x) for state in trace.counts for name, x in state.items() if name != "step"]
-    names = [*[(get, key, get(key)) for get, key in surroundings.lookups], *buffers]
+    names = [*everything.names, *buffers]
     held = [(t, t.data, t.node) for t in dict.fromkeys(t for t in everything.tensors if isinstance(t, Tensor))]
     was_recorded, decisions = record, trace.decisions
     run = _one_call(trace, args, buffers) or _any_call(trace, args)

@@ -13,7 +13,8 @@ import dataclasses
 import dis
 import types
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from contextlib import suppress
+from functools import cache, partial
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -23,7 +24,7 @@ from ..engine.backend import Array, device_of, is_array
 from ..engine.graph import Node
 from ..engine.tensor import Tensor
 
-__all__ = ["Argument", "Held", "Look", "Surroundings", "look", "look_at_argument", "sources", "together"]
+__all__ = ["Argument", "Held", "Look", "look", "look_at_argument", "sources", "together"]
 
 _VALUES = (int, float, complex, str, bytes, bool, np.generic, type(None), type(Ellipsis))
 _INEXACT = (float, complex, np.inexact)
@@ -31,6 +32,7 @@ _DEPTH = 4  # so deep are nested lists, dicts and objects looked into
 _LIBRARIES = ("minigrad", "numpy", "cupy", "builtins")
 _FUNCTIONS = (types.FunctionType, types.MethodType)
 _content, _owner = attrgetter("cell_contents"), attrgetter("__self__")
+Lookup = tuple[Callable[[Any], Any], Any, Any]  # `get(key)`, and what it was
 _defaults = attrgetter("__defaults__"), attrgetter("__kwdefaults__")
 
 
@@ -57,110 +59,93 @@ class Look(NamedTuple):
 
     state: Any  # equal as long as nothing has changed; it can be hashed
     tensors: list[Tensor | Array]  # all that are in it
-    is_settled: bool  # whether it cannot change without becoming another object, or being noted in `changes`
-
-
-class Surroundings:
-    """The names that a function, and the functions it calls, look up."""
-
-    def __init__(self, function: Callable[..., Any]):
-        self.lookups: list[tuple[Callable[[Any], Any], Any]] = []  # `get(key)` is what a name stands for now
-        self._seen: set[int] = set()
-        self._add_function(function)
-
-    def _add_function(self, function: Any) -> None:
-        function = getattr(function, "__wrapped__", function)
-        if isinstance(function, types.MethodType):
-            self.lookups.append((_owner, function))
-            function = function.__func__
-        code = getattr(function, "__code__", None)
-        if code is None and callable(function) and not isinstance(function, type):
-            self.lookups.append((lambda itself: itself, function))
-        if code is None or id(code) in self._seen:
-            return
-        self._seen.add(id(code))
-        for cell in function.__closure__ or ():
-            self._add(_content, cell)
-        for name in dict.fromkeys(_names(code)):
-            if name in function.__globals__:
-                self._add(function.__globals__.get, name)
-                self._add_members(function.__globals__[name], code)
-        for get in _defaults:
-            if get(function):
-                self._add(get, function)
-
-    def _add_members(self, value: Any, code: types.CodeType) -> None:
-        """Of a module or a class that is no library's, the members whose names stand in the code."""
-        home = getattr(value, "__module__", None) if isinstance(value, type) else getattr(value, "__name__", None)
-        if isinstance(value, (types.ModuleType, type)) and not _is_of_library(home):
-            for name in {*code.co_names} & {*vars(value)}:
-                self._add(vars(value).get, name)
-
-    def _add(self, get: Callable[[Any], Any], key: Any) -> None:
-        try:
-            value = get(key)
-        except ValueError:  # a variable that is not assigned yet
-            return
-        if isinstance(value, (types.ModuleType, types.BuiltinFunctionType, type)):
-            return
-        is_known = hasattr(value, "compiled_state") or isinstance(value, (Tensor, *_VALUES)) or is_array(value)
-        if not is_known and _is_of_library(getattr(value, "__module__", None)):
-            return
-        self.lookups.append((get, key))
-        self.follow(value)
-
-    def follow(self, value: Any, depth: int = _DEPTH) -> None:
-        """Add the names that a function, the methods of an object, or the functions in it, look up."""
-        if isinstance(value, _FUNCTIONS) or hasattr(value, "__wrapped__"):
-            self._add_function(value)
-        elif hasattr(value, "compiled_functions"):
-            for function in value.compiled_functions():
-                self._add_function(function)
-        elif depth and (parts := _parts(value)) is not None:
-            own = () if _is_of_library(type(value).__module__) else vars(type(value)).values()
-            for part in (*own, *parts.values()):
-                self.follow(part, depth - 1)
-
-    def look(self) -> Look:
-        """What the names stand for now."""
-        return together([look(get(key)) for get, key in self.lookups])
+    is_settled: bool  # whether it cannot change unless a name does, it becomes another object, or `changes` notes it
+    names: Sequence[Lookup] = ()  # what the functions in it look up
 
 
 def _is_of_library(module: str | None) -> bool:
     return (module or "").partition(".")[0] in _LIBRARIES
 
 
-def _names(code: types.CodeType) -> Iterator[str]:
+@cache
+def _names(code: types.CodeType) -> dict[str, None]:
     """The global names that a function, or a function inside it, may look up."""
-    yield from (i.argval for i in dis.get_instructions(code) if i.opname in ("LOAD_GLOBAL", "LOAD_NAME"))
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _names(constant)
+    found = [i.argval for i in dis.get_instructions(code) if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")]
+    inner = [_names(constant) for constant in code.co_consts if isinstance(constant, types.CodeType)]
+    return dict.fromkeys([*found, *[name for names in inner for name in names]])
 
 
-def look(value: Any, depth: int = _DEPTH) -> Look:
-    """Look at a value, and into lists, dicts and plain objects."""
+def _lookups(function: Any) -> Iterator[tuple[Callable[[Any], Any], Any]]:
+    """What a function refers to besides its arguments: `get(key)` is what a name stands for now."""
+    yield from [(_content, cell) for cell in function.__closure__ or ()]
+    yield from [(get, function) for get in _defaults if get(function)]
+    home, code = function.__globals__, function.__code__
+    for name in [name for name in _names(code) if name in home]:
+        yield home.get, name
+        value = home[name]
+        is_namespace = isinstance(value, (types.ModuleType, type))
+        if is_namespace and not _is_of_library(value.__module__ if isinstance(value, type) else value.__name__):
+            yield from [(vars(value).get, member) for member in {*code.co_names} & {*vars(value)}]
+
+
+def _look_at_function(function: Any, seen: set[int]) -> Look:
+    """Look at what a function, and the functions that it calls, refer to."""
+    inner = getattr(function, "__wrapped__", function)
+    found: list[Lookup] = [(_owner, inner, inner.__self__)] if isinstance(inner, types.MethodType) else []
+    inner = getattr(inner, "__func__", inner)
+    if not hasattr(inner, "__code__"):  # an object that can be called
+        return look(inner, _DEPTH, seen)
+    for get, key in _lookups(inner) if id(inner) not in seen else ():
+        with suppress(ValueError):  # a variable that is not assigned yet
+            found.append((get, key, get(key)))
+    seen.add(id(inner))
+    found = [lookup for lookup in found if not isinstance(lookup[2], types.ModuleType)]
+    inside = together([_look_at_name(value, seen) for _, _, value in found])
+    return Look((id(function), inside.state), inside.tensors, inside.is_settled, [*found, *inside.names])
+
+
+def _look_at_name(value: Any, seen: set[int]) -> Look:
+    """Look at what a name stands for; what is of a library, and says nothing of itself, does not change."""
+    is_known = hasattr(value, "compiled_state") or isinstance(value, (Tensor, *_VALUES)) or is_array(value)
+    is_fixed = (
+        isinstance(value, (type, types.BuiltinFunctionType))
+        or not is_known
+        and _is_of_library(getattr(value, "__module__", None))
+    )
+    return Look(id(value), [], True) if is_fixed else look(value, _DEPTH, seen)
+
+
+def look(value: Any, depth: int = _DEPTH, seen: set[int] | None = None) -> Look:
+    """Look at a value, into lists, dicts and plain objects, and at functions that were not `seen` before."""
+    seen = set() if seen is None else seen
     if isinstance(value, _VALUES):  # as text, in which 0.0 is not -0.0, and NaN is NaN
         return Look((type(value), repr(value) if isinstance(value, _INEXACT) else value), [], True)
     if isinstance(value, (set, frozenset)):
         return Look((type(value), frozenset([look(part, depth - 1).state for part in value])), [], False)
     if isinstance(value, Tensor) or is_array(value):
         return Look((id(value), value.shape, value.dtype, _needs_gradient(value)), [value], True)
+    if isinstance(value, _FUNCTIONS) or hasattr(value, "__wrapped__"):
+        return _look_at_function(value, seen)
     if hasattr(value, "compiled_state") and not isinstance(value, type):
         tensors, state = value.compiled_state()
-        return Look((id(value), state), tensors, getattr(value, "is_settled", lambda: True)())
+        functions: list[Any] = getattr(value, "compiled_functions", list)()
+        own = Look((id(value), state), tensors, getattr(value, "is_settled", lambda: True)())
+        return together([own, *[_look_at_function(function, seen) for function in functions]])
     parts = _parts(value) if depth else None
     if parts is None:
-        return Look(id(value), [], isinstance(value, _FUNCTIONS))
+        return Look(id(value), [], False)
     which = type(value) if isinstance(value, (list, tuple, dict)) else id(value)
-    inside = together([look(part, depth - 1) for part in parts.values()])
-    return Look((which, tuple(parts), inside.state), inside.tensors, inside.is_settled and isinstance(value, tuple))
+    methods = [] if _is_of_library(type(value).__module__) else [*vars(type(value)).values()]
+    values = [*parts.values(), *[f for f in methods if isinstance(f, _FUNCTIONS)]]
+    inside = together([look(part, depth - 1, seen) for part in values])
+    is_settled = inside.is_settled and isinstance(value, tuple)
+    return Look((which, tuple(parts), inside.state), inside.tensors, is_settled, inside.names)
 
 
 def together(looks: Sequence[Look]) -> Look:
     """Several values as one."""
-    tensors = [t for found in looks for t in found.tensors]
-    return Look(tuple([found.state for found in looks]), tensors, all(found.is_settled for found in looks))
+    tensors, names = [t for found in looks for t in found.tensors], [x for found in looks for x in found.names]
+    return Look(tuple([found.state for found in looks]), tensors, all(found.is_settled for found in looks), names)
 
 
 def look_at_argument(leaf: Any) -> Look:
@@ -186,13 +171,13 @@ def _parts(value: Any) -> dict[Any, Any] | None:
     return vars(value) if is_plain and hasattr(value, "__dict__") and not isinstance(value, type) else None
 
 
-def sources(leaves: Sequence[Any], surroundings: Surroundings) -> tuple[dict[int, Any], set[Node], set[int]]:
+def sources(function: Any, leaves: Sequence[Any]) -> tuple[dict[int, Any], set[Node], set[int]]:
     """For each array that the function may use: how to get it, or the Tensor that holds it, at each call.
 
     Also the nodes that have a gradient before the call, and the arrays, by identity, whose Tensors need one.
     """
     given = {i: x for i, x in enumerate(leaves) if isinstance(x, Tensor)}
-    held = together([surroundings.look(), *[look_at_argument(x) for x in leaves]]).tensors
+    held = together([look(function), *[look_at_argument(x) for x in leaves]]).tensors
     recorded = [(t, t.node) for t in (*held, *given.values()) if isinstance(t, Tensor) and t.node is not None]
     having = {node for _, node in recorded if node.grad is not None}
     found: dict[int, Any] = {id(_array(t)): Held(t) for t in held}
