@@ -30,11 +30,11 @@ def span(start: str) -> str:
 LINES = [
     ("tests/support/samples/elementwise.py", r"UNARY = \{.*\n", span('"exp2": (') + ",\n"),
     ("tests/test_torch_elementwise.py", r"UNARY = \{\n", span('"exp2": Case') + ",\n"),
-    ("minigrad/nn/functional.py", r"__all__ = \[\n", '"prelu",\n'),
+    ("minigrad/nn/functional.py", r"__all__ = \[\n", '"swish",\n'),
     ("minigrad/nn/layers.py", r"from \.\.ops\.creation import ", "full, "),
-    ("minigrad/nn/layers.py", r"__all__ = \[", '"PReLU", '),
-    ("tests/support/samples/layers.py", r"CASES = \{\n", span('"PReLU": Case') + ",\n"),
-    ("tests/support/samples/layers.py", r"(?s).*\n", span('add("prelu"') + "\n"),
+    ("minigrad/nn/layers.py", r"__all__ = \[", '"Swish", '),
+    ("tests/support/samples/layers.py", r"CASES = \{\n", span('"Swish": Case') + ",\n"),
+    ("tests/support/samples/layers.py", r"(?s).*\n", span('add("swish"') + "\n"),
     ("minigrad/kernels/definitions.py", r"__all__ = \[\n", '"squared_relu",\n'),
     ("tests/support/kernel_samples.py", r"SAMPLES = \{\n", span('"squared_relu": ') + ",\n"),
 ]
@@ -63,7 +63,7 @@ def touched(*kinds: str) -> set[str]:
 
 def test_few_files_are_touched():
     assert len(touched("exp2")) <= 3
-    assert len(touched("prelu", "PReLU")) <= 3
+    assert len(touched("swish", "Swish")) <= 3
     assert len(touched("squared_relu")) <= 2
 
 
@@ -86,14 +86,14 @@ def test_an_op_a_layer_and_a_kernel_can_be_added_as_it_says(tmp_path):
     if CUPY_IS_INSTALLED:
         run(tmp_path, "-m", "tests.support.cupy_names")
         assert '"exp2"' in (tmp_path / "tests/support/cupy_names.json").read_text(encoding="utf-8")
-    chosen = "exp2 or prelu or squared_relu or every_fused_op or every_layer_has"
+    chosen = "exp2 or swish or squared_relu or every_fused_op or every_layer_has"
     options = ["-m", "pytest", "-q", "-rA", "-p", "no:cacheprovider", "-k", chosen, *TESTS, "minigrad/nn/layers.py"]
     passed = re.findall(r"^PASSED (.*)$", run(tmp_path, *options), re.MULTILINE)
-    counts = {name: sum(name in one for one in passed) for name in ("exp2", "prelu", "PReLU", "squared_relu")}
-    assert counts["exp2"] >= 10 and counts["prelu"] >= 5 and counts["PReLU"] >= 3 and counts["squared_relu"] >= 10, (
+    counts = {name: sum(name in one for one in passed) for name in ("exp2", "swish", "Swish", "squared_relu")}
+    assert counts["exp2"] >= 10 and counts["swish"] >= 5 and counts["Swish"] >= 3 and counts["squared_relu"] >= 10, (
         counts
     )
-    assert "minigrad/nn/layers.py::minigrad.nn.layers.PReLU" in passed
+    assert "minigrad/nn/layers.py::minigrad.nn.layers.Swish" in passed
     kernels = tmp_path / "minigrad/kernels/numpy.py"
     kernels.write_text(kernels.read_text(encoding="utf-8") + f"\n\n{NUMPY_KERNEL}", encoding="utf-8")
     chosen = "squared_relu and numpy or every_fused_op"

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
+from ..engine.backend import device_of
 from ..engine.modes import reported
 from ..engine.tensor import Tensor
 from ..errors import CallError, MinigradError
@@ -84,6 +85,13 @@ def _register(body: Callable[..., Any], inputs: list[str]) -> Composite:
 def as_constant(value: Any) -> Any:
     """The same values, through which no gradient goes back."""
     return value.detach() if isinstance(value, Tensor) else value
+
+
+def constant_like(values: Any, model: Any) -> Any:
+    """A constant of these values on the device of `model`; an array if that is one."""
+    is_tensor = isinstance(model, Tensor)
+    made = tensor(values, device=device_of(model.data if is_tensor else model))
+    return made if is_tensor else made.data
 
 
 def as_tensor(value: Any) -> Any:

@@ -10,12 +10,9 @@ import numpy as np
 from .. import kernels
 from ..engine.tensor import Tensor
 from ..errors import (
-    ArgumentError,
     DtypeError,
-    IndexingError,
     ShapeError,
     broadcast_problem,
-    describe,
     public,
 )
 from ..functions import (
@@ -37,31 +34,52 @@ from ..functions import (
     softsign,
     tanh,
 )
-from ..ops.arithmetic import where
+from ..ops.einsum import einsum
 from ..random import next_key
-from ..tracer import is_compiling
-from . import conv_functions, pool_functions
+from . import (
+    activation_functions,
+    conv_functions,
+    ctc,
+    dropout_functions,
+    embedding_functions,
+    likelihood_losses,
+    margin_losses,
+    norm_functions,
+    pool_functions,
+)
+from .activation_functions import *  # noqa: F403
 from .conv_functions import *  # noqa: F403
+from .ctc import *  # noqa: F403
 from .declaration import TensorLike, function
-from .losses import binary_cross_entropy_with_logits, cross_entropy, huber_loss, kl_div, l1_loss, mse_loss, nll_loss
-from .norm_functions import batch_norm, cosine_similarity, layer_norm, rms_norm
+from .dropout_functions import *  # noqa: F403
+from .dropout_functions import check_probability
+from .embedding_functions import *  # noqa: F403
+from .likelihood_losses import *  # noqa: F403
+from .losses import (
+    binary_cross_entropy_with_logits,
+    cross_entropy,
+    huber_loss,
+    kl_div,
+    l1_loss,
+    mse_loss,
+    nll_loss,
+    smooth_l1_loss,
+)
+from .margin_losses import *  # noqa: F403
+from .norm_functions import *  # noqa: F403
 from .pool_functions import *  # noqa: F403
 
 __all__ = [
-    "batch_norm",
+    "bilinear",
     "binary_cross_entropy_with_logits",
-    "cosine_similarity",
     "cross_entropy",
-    "dropout",
     "elu",
-    "embedding",
     "gelu",
     "hardsigmoid",
     "hardtanh",
     "huber_loss",
     "kl_div",
     "l1_loss",
-    "layer_norm",
     "leaky_relu",
     "linear",
     "linear_gelu",
@@ -72,17 +90,24 @@ __all__ = [
     "nll_loss",
     "one_hot",
     "relu",
-    "rms_norm",
     "scaled_dot_product_attention",
     "selu",
     "sigmoid",
     "silu",
+    "smooth_l1_loss",
     "softmax",
     "softplus",
     "softsign",
     "tanh",
 ]
+__all__ += activation_functions.__all__
 __all__ += conv_functions.__all__
+__all__ += ctc.__all__
+__all__ += dropout_functions.__all__
+__all__ += embedding_functions.__all__
+__all__ += likelihood_losses.__all__
+__all__ += margin_losses.__all__
+__all__ += norm_functions.__all__
 __all__ += pool_functions.__all__
 
 
@@ -127,45 +152,20 @@ def _check_linear(input: Tensor, weight: Tensor, bias: Tensor | None) -> None:
 
 
 @function
-def embedding(input: TensorLike, weight: TensorLike, padding_idx: int | None = None) -> Tensor:
-    """The rows of `weight` that `input` numbers: whole numbers (…), (rows, size) -> (…, size).
-
-    The row `padding_idx` gets no gradient.
-    """
-    if input.dtype.kind not in "iu":
-        raise DtypeError(
-            "embedding: row numbers must be whole numbers", "an integer dtype", describe(input), "input.astype('int64')"
-        )
-    if weight.ndim != 2:
-        raise ShapeError("embedding: the weight must be a table", "(rows, size)", weight.shape)
-    rows = weight.shape[0]
-    if is_compiling():
-        input = where(input < 0, rows, input)  # so that a compiled function refuses it: no index counts from the end
-    elif (wrong := (input < 0) | (input >= rows)).any():
-        expected = f"0 to {rows - 1}, for weight {weight.shape}"
-        raise IndexingError("embedding: a row number is out of range", expected, int(input[wrong][0]))
-    if padding_idx is not None and not -rows <= padding_idx < rows:
-        raise IndexingError("embedding: padding_idx is out of range", f"{-rows} to {rows - 1}", padding_idx)
-    return kernels.embedding(weight, input, padding_idx=None if padding_idx is None else padding_idx % rows)
-
-
-@function
-def dropout(input: TensorLike, p: float = 0.5, training: bool = True) -> Tensor:
-    """Each element 0 with probability `p`, the others divided by `1 - p`; the input itself unless `training`."""
-    _check_probability("dropout", p)
-    if input.dtype.kind != "f":
-        raise DtypeError(
-            "dropout: only floating tensors can be scaled", "a floating dtype", input.dtype, "input.astype('float32')"
-        )
-    if not training or not p:
-        return input
-    key, start = next_key(input.size)
-    return kernels.dropout(input, p=p, key=key, start=start)
-
-
-def _check_probability(name: str, p: float) -> None:
-    if not 0 <= p <= 1:
-        raise ArgumentError(f"{name}: what is dropped is a probability", "0 to 1", p)
+def bilinear(input1: TensorLike, input2: TensorLike, weight: TensorLike, bias: TensorLike | None = None) -> Tensor:
+    """`input1ᵀ · weight[o] · input2 + bias[o]` for each output o: (…, in1), (…, in2), (out, in1, in2), (out,) -> (…, out)."""
+    shapes = input1.shape, input2.shape, weight.shape
+    if (
+        shapes[0][:-1] != shapes[1][:-1]
+        or weight.ndim != 3
+        or weight.shape[1:] != input1.shape[-1:] + input2.shape[-1:]
+    ):
+        got = " and ".join(map(str, shapes))
+        raise ShapeError("bilinear: inputs and weight do not fit", "(…, in1), (…, in2) and (out, in1, in2)", got)
+    if bias is not None and bias.shape != weight.shape[:1]:
+        raise ShapeError("bilinear: the bias does not fit the weight", weight.shape[:1], bias.shape)
+    product = einsum("...i,oij,...j->...o", input1, weight, input2)
+    return product if bias is None else product + bias
 
 
 @function
@@ -186,7 +186,7 @@ def scaled_dot_product_attention(
     nothing gets zeros, and finite gradients. `dropout_p` drops attention weights whenever it is not 0.
     """
     name = "scaled_dot_product_attention"
-    _check_probability(name, dropout_p)
+    check_probability(name, dropout_p)
     _check_attention(name, query, key, value, mask)
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     draw, start = next_key(math.prod(_scores_shape(query, key))) if dropout_p else (0, 0)

@@ -24,18 +24,20 @@ REDUCTIONS = ("mean", "sum", "none")
 NO_LABEL = 2**62  # a compiled function refuses it, as it refuses every index that is out of range
 
 
-def _check_reduction(name: str, reduction: str, known: tuple[str, ...] = REDUCTIONS) -> None:
+def check_reduction(name: str, reduction: str, known: tuple[str, ...] = REDUCTIONS) -> None:
+    """Refuse a reduction that is not offered."""
     if reduction not in known:
         raise ArgumentError(
             f"{name}: unknown reduction {reduction!r}", " or ".join(map(repr, known)), fix=nearest(reduction, known)
         )
 
 
-def _reduce(losses: Any, reduction: str) -> Any:
+def reduce(losses: Any, reduction: str) -> Any:
+    """The losses as they are, their mean or their sum."""
     return losses if reduction == "none" else mean(losses) if reduction == "mean" else sum_(losses)
 
 
-def _check_pair(name: str, input: Any, target: Any) -> Any:
+def check_pair(name: str, input: Any, target: Any) -> Any:
     """The target of a loss that compares element by element, floating; a shape that would only broadcast is refused."""
     if input.shape != target.shape:
         alike = math.prod(input.shape) == math.prod(target.shape)
@@ -55,33 +57,69 @@ def _check_pair(name: str, input: Any, target: Any) -> Any:
 
 
 @function
-def mse_loss(input: TensorLike, target: TensorLike, *, reduction: str = "mean") -> Tensor:
-    """The squared error, `(input - target)²`.
+def mse_loss(
+    input: TensorLike, target: TensorLike, *, reduction: str = "mean", weight: TensorLike | None = None
+) -> Tensor:
+    """The squared error, `(input - target)²`; with `weight`, of the input's shape, the mean is a weighted one.
 
     >>> import minigrad as mg
     >>> mg.nn.functional.mse_loss(mg.tensor([1.0, 2.0]), mg.tensor([1.0, 4.0])).item()
     2.0
     """
-    _check_reduction("mse_loss", reduction)
-    return _reduce(square(input - _check_pair("mse_loss", input, target)), reduction)
+    check_reduction("mse_loss", reduction)
+    return _weighted("mse_loss", square(input - check_pair("mse_loss", input, target)), weight, reduction)
 
 
 @function
-def l1_loss(input: TensorLike, target: TensorLike, *, reduction: str = "mean") -> Tensor:
-    """The absolute error, `|input - target|`."""
-    _check_reduction("l1_loss", reduction)
-    return _reduce(abs_(input - _check_pair("l1_loss", input, target)), reduction)
+def l1_loss(
+    input: TensorLike, target: TensorLike, *, reduction: str = "mean", weight: TensorLike | None = None
+) -> Tensor:
+    """The absolute error, `|input - target|`; with `weight`, of the input's shape, the mean is a weighted one."""
+    check_reduction("l1_loss", reduction)
+    return _weighted("l1_loss", abs_(input - check_pair("l1_loss", input, target)), weight, reduction)
 
 
 @function
-def huber_loss(input: TensorLike, target: TensorLike, reduction: str = "mean", delta: float = 1.0) -> Tensor:
-    """With `d = input - target`: `d² / 2` where `|d| <= delta`, beyond that the straight line `delta (|d| - delta / 2)`."""
-    _check_reduction("huber_loss", reduction)
+def huber_loss(
+    input: TensorLike,
+    target: TensorLike,
+    reduction: str = "mean",
+    delta: float = 1.0,
+    *,
+    weight: TensorLike | None = None,
+) -> Tensor:
+    """With `d = input - target`: `d² / 2` where `|d| <= delta`, beyond that the straight line `delta (|d| - delta / 2)`.
+
+    `weight`, of the input's shape, scales the losses; their mean is a plain one, as PyTorch's.
+    """
+    check_reduction("huber_loss", reduction)
     if not delta > 0:
         raise ArgumentError("huber_loss: delta must be positive", "a number above 0", delta)
-    distance = input - _check_pair("huber_loss", input, target)
+    losses = _huber(input - check_pair("huber_loss", input, target), delta)
+    return reduce(losses if weight is None else losses * check_pair("huber_loss", input, weight), reduction)
+
+
+@function
+def smooth_l1_loss(input: TensorLike, target: TensorLike, *, reduction: str = "mean", beta: float = 1.0) -> Tensor:
+    """With `d = input - target`: `d² / (2 beta)` where `|d| < beta`, beyond that `|d| - beta / 2`; `beta=0` is `l1_loss`."""
+    check_reduction("smooth_l1_loss", reduction)
+    if not beta >= 0:
+        raise ArgumentError("smooth_l1_loss: beta is a distance", "0 or more", beta)
+    distance = input - check_pair("smooth_l1_loss", input, target)
+    return reduce(_huber(distance, beta) / beta if beta else abs_(distance), reduction)
+
+
+def _huber(distance: Any, delta: float) -> Any:
     near = clip(distance, -delta, delta)
-    return _reduce(near * (distance - near / 2), reduction)
+    return near * (distance - near / 2)
+
+
+def _weighted(name: str, losses: Any, weight: Any, reduction: str) -> Any:
+    """The losses times their weights, reduced; their mean is a weighted one."""
+    if weight is None:
+        return reduce(losses, reduction)
+    losses = losses * check_pair(name, losses, weight)
+    return sum_(losses) / sum_(weight) if reduction == "mean" else reduce(losses, reduction)
 
 
 @function
@@ -91,15 +129,15 @@ def kl_div(input: TensorLike, target: TensorLike, *, reduction: str = "mean", lo
     With `log_target` the target holds log-probabilities too. "mean" averages over all elements, as PyTorch's; the
     divergence of mathematics, summed over classes and averaged over examples, is "batchmean".
     """
-    _check_reduction("kl_div", reduction, (*REDUCTIONS, "batchmean"))
-    target = _check_pair("kl_div", input, target)
+    check_reduction("kl_div", reduction, (*REDUCTIONS, "batchmean"))
+    target = check_pair("kl_div", input, target)
     if log_target:
         losses = exp(target) * (target - input)
     else:
         losses = target * (log(where(target == 0, 1, target)) - input)
     if reduction == "batchmean":
         return sum_(losses) / input.shape[0] if input.ndim else losses
-    return _reduce(losses, reduction)
+    return reduce(losses, reduction)
 
 
 @function
@@ -119,12 +157,12 @@ def binary_cross_entropy_with_logits(
     >>> round(mg.nn.functional.binary_cross_entropy_with_logits(mg.tensor([0.0]), mg.tensor([1.0])).item(), 4)
     0.6931
     """
-    _check_reduction("binary_cross_entropy_with_logits", reduction)
-    target = _check_pair("binary_cross_entropy_with_logits", input, target)
+    check_reduction("binary_cross_entropy_with_logits", reduction)
+    target = check_pair("binary_cross_entropy_with_logits", input, target)
     losses = _logistic_loss(input, target)
     if pos_weight is not None:
         losses = losses + (pos_weight - 1) * target * softplus(-input)
-    return _reduce(losses if weight is None else losses * weight, reduction)
+    return reduce(losses if weight is None else losses * weight, reduction)
 
 
 def _class_axis(name: str, input: Any) -> int:
@@ -137,7 +175,7 @@ def _class_axis(name: str, input: Any) -> int:
     return min(input.ndim - 1, 1)
 
 
-def _check_labels(name: str, input: Any, target: Any, axis: int, ignore_index: int) -> tuple[Any, Any]:
+def check_labels(name: str, input: Any, target: Any, axis: int, ignore_index: int = -100) -> tuple[Any, Any]:
     """The labels, and which ones are not ignored."""
     classes, wanted = input.shape[axis], input.shape[:axis] + input.shape[axis + 1 :]
     if target.shape != wanted:
@@ -173,7 +211,8 @@ def _count(valid: Any, dtype: Any) -> Any:
     return astype(sum_(valid), dtype=dtype) if is_compiling() else int(valid.sum()) or math.nan
 
 
-def _check_class_weights(name: str, weight: Any, classes: int) -> None:
+def check_class_weights(name: str, weight: Any, classes: int) -> None:
+    """Refuse weights that are not one for each class."""
     if weight is not None and weight.shape != (classes,):
         raise ShapeError(f"{name}: one weight for each class is needed", (classes,), weight.shape)
 
@@ -188,7 +227,7 @@ def _label_losses(
     """The losses of log-probabilities against labels, reduced; the mean is weighted and leaves the ignored out."""
     axis = _class_axis(name, scores)
     classes = scores.shape[axis]
-    labels, valid = _check_labels(name, scores, target, axis, ignore_index)
+    labels, valid = check_labels(name, scores, target, axis, ignore_index)
     labels = where(valid, labels, 0)
     losses = -squeeze(take_along_axis(scores, indices=expand_dims(labels, axis=axis), axis=axis), axis=axis)
     weights = None if weight is None else weight[labels]
@@ -198,7 +237,7 @@ def _label_losses(
         losses = (1 - smoothing) * losses - (smoothing / classes) * sum_(everywhere, axis=axis)
     losses = where(valid, losses, 0)
     if reduction != "mean":
-        return _reduce(losses, reduction)
+        return reduce(losses, reduction)
     if weights is None:
         return sum_(losses) / _count(valid, losses.dtype)
     return sum_(losses) / sum_(where(valid, weights, 0))
@@ -218,8 +257,8 @@ def nll_loss(
     `input` is (classes,), (batch, classes) or (batch, classes, …); `target` has its shape without the classes.
     Labels equal to `ignore_index` count nothing; `weight` holds one weight for each class.
     """
-    _check_reduction("nll_loss", reduction)
-    _check_class_weights("nll_loss", weight, input.shape[_class_axis("nll_loss", input)])
+    check_reduction("nll_loss", reduction)
+    check_class_weights("nll_loss", weight, input.shape[_class_axis("nll_loss", input)])
     return _label_losses("nll_loss", input, target, weight, ignore_index, reduction)
 
 
@@ -243,10 +282,10 @@ def cross_entropy(
     0.6931
     """
     name = "cross_entropy"
-    _check_reduction(name, reduction)
+    check_reduction(name, reduction)
     axis = _class_axis(name, input)
     classes = input.shape[axis]
-    _check_class_weights(name, weight, classes)
+    check_class_weights(name, weight, classes)
     if not 0 <= label_smoothing <= 1:
         raise ArgumentError(f"{name}: label_smoothing is a share", "0 to 1", label_smoothing)
     soft = _are_probabilities(input, target)
@@ -257,14 +296,14 @@ def cross_entropy(
         return _label_losses(name, scores, target, weight, ignore_index, reduction, label_smoothing)
     target = target * (1 - label_smoothing) + label_smoothing / classes if label_smoothing else target
     terms = scores * target if weight is None else scores * target * _along_classes(weight, input.ndim, axis)
-    return _reduce(-sum_(terms, axis=axis), reduction)
+    return reduce(-sum_(terms, axis=axis), reduction)
 
 
 def _fused_cross_entropy(
     input: Any, target: Any, axis: int, ignore_index: int, reduction: str, smoothing: float
 ) -> Any:
     """Of labels, without class weights: straight from the logits, brought into the form (N, classes)."""
-    labels, valid = _check_labels("cross_entropy", input, target, axis, ignore_index)
+    labels, valid = check_labels("cross_entropy", input, target, axis, ignore_index)
     logits = reshape(moveaxis(input, source=axis, destination=-1), shape=(-1, input.shape[axis]))
     labels = reshape(labels, shape=(-1,))
     losses = kernels.cross_entropy(logits, labels, ignore_index=ignore_index, smoothing=smoothing)

@@ -1,4 +1,4 @@
-"""The functions that normalize: layer, RMS and batch norm, and cosine similarity. The layers are in normalization.py."""
+"""The functions that normalize: layer, RMS, batch and group norm, and vectors by their length. The layers are in normalization.py."""
 
 from __future__ import annotations
 
@@ -15,12 +15,22 @@ from ..errors import ArgumentError, ShapeError, axis_problem, broadcast_problem
 from ..ops.arithmetic import clip
 from ..ops.creation import astype
 from ..ops.elementwise import floating, rsqrt
-from ..ops.reduction import mean, norm
+from ..ops.reduction import mean, norm, var
 from ..ops.reduction import sum as sum_
-from ..ops.shape import broadcast_to, reshape
+from ..ops.shape import broadcast_to, pad, reshape
 from .declaration import TensorLike, as_constant, function
 
-__all__ = ["batch_norm", "cosine_similarity", "layer_norm", "rms_norm"]
+__all__ = [
+    "batch_norm",
+    "cosine_similarity",
+    "group_norm",
+    "instance_norm",
+    "layer_norm",
+    "local_response_norm",
+    "normalize",
+    "pairwise_distance",
+    "rms_norm",
+]
 
 
 def _check_normalized(name: str, input: Any, normalized_shape: int | Sequence[int], **parameters: Any) -> int:
@@ -124,14 +134,20 @@ def batch_norm(
     return _scale_and_shift(_like(centred * rsqrt(spread + eps), input), weight, bias)
 
 
-def _check_batch_norm(input: Any, training: bool, **parameters: Any) -> int:
+def _check_channels(name: str, input: Any, **parameters: Any) -> int:
+    """How many channels there are, on axis 1; parameters must have one value for each."""
     if input.ndim < 2:
-        raise ShapeError("batch_norm: the input has too few axes", "(batch, channels, …)", input.shape)
-    channels = input.shape[1]
-    for name, value in parameters.items():
+        raise ShapeError(f"{name}: the input has too few axes", "(batch, channels, …)", input.shape)
+    channels: int = input.shape[1]
+    for parameter, value in parameters.items():
         if value is not None and value.shape != (channels,):
             expected = f"{(channels,)}, one for each channel of input {input.shape}"
-            raise ShapeError(f"batch_norm: the {name} does not fit", expected, value.shape)
+            raise ShapeError(f"{name}: the {parameter} does not fit", expected, value.shape)
+    return channels
+
+
+def _check_batch_norm(input: Any, training: bool, **parameters: Any) -> int:
+    channels = _check_channels("batch_norm", input, **parameters)
     if training and input.size == channels:
         raise ShapeError(
             "batch_norm: in training each channel needs several values", got=input.shape, fix="use a larger batch"
@@ -147,6 +163,108 @@ def _move(running: Any, value: Any, momentum: float) -> None:
     """Move a running statistic towards a new value, in place."""
     if running is not None:
         running[...] = (1 - momentum) * running + momentum * reshape(value, shape=(-1,))
+
+
+@function
+def group_norm(
+    input: TensorLike,
+    num_groups: int,
+    weight: TensorLike | None = None,
+    bias: TensorLike | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """`(x - mean) / sqrt(var + eps) * weight + bias`, with mean and variance over each group of channels of one example.
+
+    input (N, C, …), weight and bias (C,) -> the same; `num_groups` divides C.
+    """
+    channels = _check_channels("group_norm", input, weight=weight, bias=bias)
+    if num_groups < 1 or channels % num_groups:
+        raise ArgumentError(
+            "group_norm: the channels do not divide into groups", f"a divisor of {channels}", num_groups
+        )
+    if input.size == num_groups:
+        raise ShapeError("group_norm: each group needs several values", got=f"{input.shape} in {num_groups} groups")
+    wide = reshape(_wide(input), shape=(input.shape[0], num_groups, math.prod(input.shape[1:]) // num_groups))
+    normal = reshape(kernels.layer_norm(wide, None, None, eps=eps), shape=input.shape)
+    return _scale_and_shift(_like(normal, input), *_by_channel(input, weight, bias))
+
+
+@function
+def instance_norm(
+    input: TensorLike,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: TensorLike | None = None,
+    bias: TensorLike | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """`(x - mean) / sqrt(var + eps) * weight + bias` for each channel of each example: (N, C, …), (C,) -> the same.
+
+    The running statistics, if given, move towards the mean of those of all examples, in place. Without
+    `use_input_stats` they are used instead, as in `batch_norm`.
+    """
+    if not use_input_stats:
+        return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
+    given = {"running_mean": running_mean, "running_var": running_var, "weight": weight, "bias": bias}
+    channels = _check_channels("instance_norm", input, **given)
+    count = math.prod(input.shape[2:])
+    if count <= 1:
+        raise ShapeError("instance_norm: each channel of an example needs several values", "(N, C, …)", input.shape)
+    with no_grad():
+        flat = reshape(as_constant(_wide(input)), shape=(input.shape[0], channels, count))
+        if running_mean is not None:
+            _move(running_mean, mean(flat, axis=(0, 2)), momentum)
+        if running_var is not None:
+            _move(running_var, mean(var(flat, axis=2, ddof=1), axis=0), momentum)
+    return group_norm(input, channels, weight, bias, eps)
+
+
+def _by_channel(input: Any, *parameters: Any) -> list[Any]:
+    """Parameters (C,) in a shape that broadcasts to the input's: (C, 1, …)."""
+    shape = (-1, *[1] * (input.ndim - 2))
+    return [p if p is None else reshape(p, shape=shape) for p in parameters]
+
+
+@function
+def local_response_norm(
+    input: TensorLike, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+) -> Tensor:
+    """`x / (k + alpha · mean(x²))^beta`, with the mean over `size` channels around each: (N, C, …) -> the same."""
+    channels = _check_channels("local_response_norm", input)
+    if size < 1:
+        raise ArgumentError("local_response_norm: size is a number of channels", "1 or more", size)
+    widths = [(size // 2, (size - 1) // 2) if axis == 1 else (0, 0) for axis in range(input.ndim)]
+    squares = pad(input * input, pad_width=widths)
+    total = squares[:, :channels]
+    for start in range(1, size):
+        total = total + squares[:, start : start + channels]
+    return input / (total * (alpha / size) + k) ** beta
+
+
+@function
+def normalize(input: TensorLike, p: float = 2.0, axis: int = 1, eps: float = 1e-12) -> Tensor:
+    """`input / max(|input|, eps)` with the p-norm along an axis.
+
+    >>> import minigrad as mg
+    >>> mg.nn.functional.normalize(mg.tensor([[3.0, 4.0]]))
+    tensor([[0.6, 0.8]])
+    """
+    if wrong := axis_problem("normalize", axis, input.ndim, input.shape):
+        raise wrong
+    wide = _wide(input)
+    return _like(wide / clip(norm(wide, ord=p, axis=axis, keepdims=True), eps), input)
+
+
+@function
+def pairwise_distance(
+    x1: TensorLike, x2: TensorLike, p: float = 2.0, eps: float = 1e-6, keepdims: bool = False
+) -> Tensor:
+    """`|x1 - x2 + eps|` with the p-norm along the last axis: (…, D), (…, D) -> (…); the two broadcast."""
+    if problem := broadcast_problem("pairwise_distance", [x1.shape, x2.shape]):
+        raise problem
+    return norm(x1 - x2 + eps, ord=p, axis=-1, keepdims=keepdims)
 
 
 @function

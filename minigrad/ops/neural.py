@@ -7,7 +7,8 @@ import math
 import numpy as np
 
 from ..engine.op import op
-from .elementwise import elementwise, exp, floating, sigmoid
+from .arithmetic import clip
+from .elementwise import elementwise, exp, floating, log, log1p, sigmoid
 from .reduction import kept_shape
 from .reduction import sum as sum_
 
@@ -117,3 +118,17 @@ def _logistic_loss(xp, a, target):
 
 
 _logistic_loss.vjp(a=lambda g, a, target: g * (sigmoid(a) - target), target=lambda g, a: -g * a)
+
+
+@elementwise
+def _bernoulli_loss(xp, a, target):
+    """`-target log(a) - (1 - target) log(1 - a)` of probabilities, each logarithm at least -100, as PyTorch's."""
+    a = floating(a)
+    with np.errstate(divide="ignore"):
+        return -target * xp.maximum(xp.log(a), -100) - (1 - target) * xp.maximum(xp.log1p(-a), -100)
+
+
+_bernoulli_loss.vjp(
+    a=lambda g, a, target: g * ((a - target) / clip(a * (1 - a), 1e-12)),
+    target=lambda g, a: g * (clip(log1p(-a), -100.0) - clip(log(a), -100.0)),
+)

@@ -9,7 +9,7 @@ import numpy as np
 
 import minigrad as mg
 
-TORCH_NAMES = {"axis": "dim", "mask": "attn_mask"}
+TORCH_NAMES = {"axis": "dim", "keepdims": "keepdim", "mask": "attn_mask"}
 
 
 def normal(*shape: int, seed: int = 0) -> np.ndarray:

@@ -95,11 +95,13 @@ def normal(*sizes: int, seed: int = 0) -> np.ndarray:
 
 
 from . import (  # noqa: E402, F401  (they fill the table)
+    activation_functions,
     arrangement,
     elementwise,
     indexing,
     layers,
     linalg,
+    losses,
     neural,
     picture_layers,
     reduction,
