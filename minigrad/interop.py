@@ -247,12 +247,12 @@ def _read_only(value: Any, where: str) -> Any:
     return array
 
 
-def from_dlpack(source: Any, /, *, device: str | None = None, copy: bool | None = None) -> Tensor:
+def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = None) -> Tensor:
     """A Tensor that shares memory with any array that speaks DLPack (NumPy, CuPy, PyTorch, JAX …).
 
     On another `device`, or with `copy=True`, it has memory of its own; `copy=False` refuses what needs a copy.
     """
-    shared = _shared(source)
+    shared = _shared(x)
     if device not in (None, shared.device):
         if copy is False:
             raise ArgumentError(

@@ -179,17 +179,17 @@ def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
 
 def conj(x: Tensor, /) -> Tensor:
     """The complex conjugate; real numbers stay as they are."""
-    return on_arrays("conj", x) if x.dtype.kind == "c" else f.positive(x)
+    return on_arrays("conj", lambda xp, a: xp.conj(a), x) if x.dtype.kind == "c" else f.positive(x)
 
 
 def real(x: Tensor, /) -> Tensor:
     """The real part."""
-    return on_arrays("real", x) if x.dtype.kind == "c" else f.positive(x)
+    return on_arrays("real", lambda xp, a: xp.real(a), x) if x.dtype.kind == "c" else f.positive(x)
 
 
 def imag(x: Tensor, /) -> Tensor:
     """The imaginary part, of real numbers 0."""
-    return on_arrays("imag", x) if x.dtype.kind == "c" else x * 0
+    return on_arrays("imag", lambda xp, a: xp.imag(a), x) if x.dtype.kind == "c" else x * 0
 
 
 def copysign(x1: Any, x2: Any, /) -> Tensor:
@@ -201,9 +201,9 @@ def copysign(x1: Any, x2: Any, /) -> Tensor:
 
 def nextafter(x1: Any, x2: Any, /) -> Tensor:
     """The next number after `x1` towards `x2`."""
-    return on_arrays("nextafter", x1, x2)
+    return on_arrays("nextafter", lambda xp, a, b: xp.nextafter(a, b), x1, x2)
 
 
 def signbit(x: Tensor, /) -> Tensor:
     """Whether the sign is negative, also of -0.0 and NaN."""
-    return on_arrays("signbit", x)
+    return on_arrays("signbit", lambda xp, a: xp.signbit(a), x)

@@ -121,12 +121,12 @@ def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
 
 def eigh(x: Tensor, /) -> Eigh:
     """Eigenvalues and eigenvectors of symmetric matrices."""
-    return Eigh(*on_arrays("linalg.eigh", x))
+    return Eigh(*on_arrays("eigh", lambda xp, a: xp.linalg.eigh(a), x))
 
 
 def eigvalsh(x: Tensor, /) -> Tensor:
     """Eigenvalues of symmetric matrices, in rising order."""
-    return on_arrays("linalg.eigvalsh", x)
+    return on_arrays("eigvalsh", lambda xp, a: xp.linalg.eigvalsh(a), x)
 
 
 def inv(x: Tensor, /) -> Tensor:
@@ -137,7 +137,7 @@ def inv(x: Tensor, /) -> Tensor:
 def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: Any = "fro") -> Tensor:
     """The norm of matrices in the last two axes."""
     if x.dtype.kind == "c":
-        return on_arrays("linalg.norm", x, ord=ord, axis=(-2, -1), keepdims=keepdims)
+        return on_arrays("matrix_norm", lambda xp, a: xp.linalg.norm(a, ord, (-2, -1), keepdims), x)
     return f.norm(x, ord=ord, axis=(-2, -1), keepdims=keepdims)
 
 
@@ -189,7 +189,8 @@ def _cutoff(x: Tensor, values: Tensor, rtol: Any) -> Tensor:
 
 def pinv(x: Tensor, /, *, rtol: Any = None) -> Tensor:
     """The pseudo-inverse, in which singular values up to `rtol` times the largest count as 0."""
-    return on_arrays("linalg.pinv", x, rtol=rtol)
+    cutoff = max(x.shape[-2:], default=0) * finfo(x.dtype).eps if rtol is None else rtol
+    return on_arrays("pinv", lambda xp, a, c: xp.linalg.pinv(a, c), x, cutoff)
 
 
 def qr(x: Tensor, /, *, mode: str = "reduced") -> QR:
@@ -197,7 +198,7 @@ def qr(x: Tensor, /, *, mode: str = "reduced") -> QR:
     if mode not in ("reduced", "complete"):
         raise ArgumentError("qr: unknown mode", "'reduced' or 'complete'", repr(mode))
     whole = mode == "complete" and x.shape[-2] > x.shape[-1]
-    return QR(*(on_arrays("linalg.qr", x, mode=mode) if whole or x.dtype.kind == "c" else f.qr(x)))
+    return QR(*(on_arrays("qr", lambda xp, a: xp.linalg.qr(a, mode), x) if whole or x.dtype.kind == "c" else f.qr(x)))
 
 
 def slogdet(x: Tensor, /) -> Slogdet:
@@ -213,7 +214,7 @@ def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
 def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVD:
     """Singular values and vectors; only the reduced form, and that of square matrices, has a derivative."""
     whole = full_matrices and x.shape[-1] != x.shape[-2]
-    return SVD(*(on_arrays("linalg.svd", x, full_matrices=True) if whole else f.svd(x)))
+    return SVD(*(on_arrays("svd", lambda xp, a: xp.linalg.svd(a, True), x) if whole else f.svd(x)))
 
 
 def svdvals(x: Tensor, /) -> Tensor:

@@ -40,7 +40,8 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
 
 def searchsorted(x1: Tensor, x2: Tensor, /, *, side: str = "left", sorter: Tensor | None = None) -> Tensor:
     """Where elements would have to be put into `x1` to keep it sorted."""
-    return on_arrays("searchsorted", x1, x2, side=side, sorter=sorter)
+    ordered = x1 if sorter is None else x1[sorter]
+    return on_arrays("searchsorted", lambda xp, a, b: xp.searchsorted(a, b, side=side), ordered, x2)
 
 
 def where(condition: Tensor, x1: Any, x2: Any, /) -> Tensor:
@@ -81,10 +82,13 @@ class UniqueInverse(NamedTuple):
     inverse_indices: Tensor
 
 
+def _unique(xp: Any, a: Any) -> tuple[Any, ...]:
+    return xp.unique(a, return_index=True, return_inverse=True, return_counts=True, equal_nan=False)[1:]
+
+
 def unique_all(x: Tensor, /) -> UniqueAll:
     """The distinct elements in order, with all that can be said of them; each NaN counts as distinct."""
-    found = on_arrays("unique", x.detach(), return_index=True, return_inverse=True, return_counts=True, equal_nan=False)
-    _, indices, inverse, counts = found
+    indices, inverse, counts = on_arrays("unique_all", _unique, x)
     return UniqueAll(f.take(x, indices), indices, inverse.reshape(x.shape), counts)
 
 
