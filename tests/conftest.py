@@ -14,6 +14,8 @@ from minigrad.errors import MissingExtraError
 
 # As an oracle PyTorch must give the same on every machine: its AVX-512 ELU has a gradient at NaN. See also torch_oracle.
 os.environ.setdefault("ATEN_CPU_CAPABILITY", "avx2")
+# SciPy, and scikit-learn with it, take arrays of other libraries only if this is set before SciPy is imported.
+os.environ.setdefault("SCIPY_ARRAY_API", "1")
 
 # A script that runs `pytest &` makes it deaf to Ctrl-C, and so would be all processes that the tests start to interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -174,6 +174,16 @@ def test_derivatives_flow_through_the_functions_of_the_namespace(function: Calla
     gradcheck(function, x, order=2)
 
 
+@pytest.mark.parametrize("function", [xp.exp, xp.max, xp.std, lambda x: xp.linalg.vector_norm(x, keepdims=True)])
+def test_a_result_can_be_written_to_before_the_backward(function: Callable[..., Any]) -> None:
+    def overwritten(x: Any) -> Any:
+        y = function(x)
+        y[...] = y + x[0, 0]
+        return y
+
+    gradcheck(overwritten, mg.tensor([[0.3, -1.2], [1.7, 0.9]], dtype="float64", requires_grad=True))
+
+
 def test_complex_tensors_have_values_and_say_that_they_have_no_derivative():
     z = xp.asarray([3 + 4j])
     assert (xp.abs(z).item(), xp.real(z).item(), xp.imag(z).item(), xp.conj(z).item()) == (5, 3, 4, 3 - 4j)

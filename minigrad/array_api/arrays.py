@@ -1,8 +1,9 @@
-"""Functions of the array library itself, on the values of tensors: for results that have no derivative."""
+"""Results that have no derivative, computed by the array library itself, and results that may be written to."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 from ..engine.backend import as_array, on_device_of
@@ -29,3 +30,21 @@ def on_arrays(name: str, compute: Callable[..., Any], *inputs: Any) -> Any:
         raise GradientError(f"{name}: this has no derivative here", fix="x.detach() says that the graph ends")
     made = tuple([wrap(o) for o in outputs])
     return made if isinstance(result, (tuple, list)) else made[0]
+
+
+def writable(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The function, with results in memory that no rule keeps: code for the standard often writes into what it gets.
+
+    `exp` keeps its output for the backward, which a write would spoil, so that the backward would have to be refused.
+    """
+
+    @wraps(function)
+    def call(*args: Any, **options: Any) -> Tensor:
+        result = function(*args, **options)
+        node = result.node
+        if node is None or node.saved is None:
+            return result
+        is_kept = result.data.base is not None or any(value is result.data for value in node.saved)
+        return result.clone() if is_kept else result
+
+    return call

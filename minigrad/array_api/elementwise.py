@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import functions as f
 from ..engine.tensor import Tensor
-from .arrays import on_arrays
+from .arrays import on_arrays, writable
 
 __all__ = [
     "abs",
@@ -107,7 +107,7 @@ def _two(name: str) -> Callable[[Any, Any], Tensor]:
 def _named(function: Callable[..., Tensor], name: str, ours: Callable[..., Any]) -> Callable[..., Tensor]:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = ours.__doc__
-    return function
+    return writable(function)
 
 
 abs = _one("abs")

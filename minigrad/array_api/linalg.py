@@ -9,7 +9,7 @@ from .. import functions as f
 from ..engine.tensor import Tensor
 from ..errors import ArgumentError, axes_of
 from ..ops.creation import eye
-from .arrays import on_arrays
+from .arrays import on_arrays, writable
 from .dtypes import finfo, result_type
 from .elementwise import conj
 from .manipulation import matrix_transpose
@@ -103,12 +103,14 @@ def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     return f.take(x1, next_, axis) * f.take(x2, last, axis) - f.take(x1, last, axis) * f.take(x2, next_, axis)
 
 
+@writable
 def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
     """The triangular factor of a positive definite matrix, lower unless `upper`."""
     lower = f.cholesky(x)
     return conj(lower.mT) if upper else lower
 
 
+@writable
 def det(x: Tensor, /) -> Tensor:
     """The determinant of square matrices."""
     return f.det(x)
@@ -129,11 +131,13 @@ def eigvalsh(x: Tensor, /) -> Tensor:
     return on_arrays("eigvalsh", lambda xp, a: xp.linalg.eigvalsh(a), x)
 
 
+@writable
 def inv(x: Tensor, /) -> Tensor:
     """The inverse of square matrices."""
     return f.inv(x)
 
 
+@writable
 def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: Any = "fro") -> Tensor:
     """The norm of matrices in the last two axes."""
     if x.dtype.kind == "c":
@@ -141,6 +145,7 @@ def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: Any = "fro") -> Te
     return f.norm(x, ord=ord, axis=(-2, -1), keepdims=keepdims)
 
 
+@writable
 def vector_norm(x: Tensor, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Tensor:
     """The norm of vectors along one axis, or along several taken as one."""
     size = f.abs(x) if x.dtype.kind == "c" else x
@@ -206,6 +211,7 @@ def slogdet(x: Tensor, /) -> Slogdet:
     return Slogdet(*f.slogdet(x))
 
 
+@writable
 def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
     """The `x` with `x1 @ x = x2`."""
     return f.solve(x1, x2)

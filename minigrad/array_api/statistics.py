@@ -8,6 +8,7 @@ from .. import functions as f
 from ..engine.tensor import Tensor
 from ..errors import ArgumentError
 from ..ops.creation import full
+from .arrays import writable
 
 __all__ = [
     "all",
@@ -41,11 +42,13 @@ def count_nonzero(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> 
     return f.sum(x != 0, axis=axis, keepdims=keepdims)
 
 
+@writable
 def max(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
     """The largest along axes."""
     return f.max(x, axis, keepdims)
 
 
+@writable
 def min(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
     """The smallest along axes."""
     return f.min(x, axis, keepdims)
@@ -56,6 +59,7 @@ def mean(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
     return f.mean(x, axis, keepdims)
 
 
+@writable
 def std(x: Tensor, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The standard deviation along axes, from a sum of squares divided by `n - correction`."""
     return f.std(x, axis=axis, ddof=correction, keepdims=keepdims)
@@ -78,6 +82,7 @@ def sum(x: Tensor, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = F
     return _in(dtype, f.sum, x, axis=axis, keepdims=keepdims)
 
 
+@writable
 def prod(x: Tensor, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """The product along axes."""
     return _in(dtype, f.prod, x, axis=axis, keepdims=keepdims)
