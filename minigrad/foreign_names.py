@@ -66,9 +66,7 @@ _CALLED = {
         Buffer: register_buffer, CrossMapLRN2d: LocalResponseNorm
     """,
     OPTIMISERS: """
-        lr_scheduler: Step, Cosine and others in minigrad.optim, LRScheduler: Schedule, GradScaler: MixedPrecision,
-        CosineAnnealingLR: Cosine, StepLR: Step, ConstantLR: Constant, OneCycleLR: OneCycle, ReduceLROnPlateau: Plateau,
-        LambdaLR: a subclass of Schedule with at(step, base)
+        LRScheduler: Schedule, GradScaler: MixedPrecision
     """,
 }
 

@@ -331,6 +331,15 @@ def training(compiled, optimizer_name, steps=6, **options):
         ("Adam", {"amsgrad": True, "weight_decay": 0.01}),
         ("AdamW", {"weight_decay": 0.1}),
         ("RMSprop", {"momentum": 0.9, "centered": True}),
+        ("Adam", {"maximize": True}),
+        ("Adagrad", {"lr_decay": 0.1, "initial_accumulator_value": 0.2}),
+        ("Adadelta", {}),
+        ("Adamax", {}),
+        ("NAdam", {"decoupled_weight_decay": True, "weight_decay": 0.01}),
+        ("RAdam", {}),
+        ("ASGD", {"t0": 2}),
+        ("Rprop", {}),
+        ("Lion", {}),
     ],
 )
 def test_a_whole_training_step_is_one_plan(name, options):

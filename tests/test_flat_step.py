@@ -12,6 +12,9 @@ OPTIMIZERS = {
     "SGD": lambda p: mg.optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=0.01),
     "RMSprop": lambda p: mg.optim.RMSprop(p, lr=0.01, momentum=0.5, centered=True),
     "AdamW": lambda p: mg.optim.AdamW(p, lr=0.01),
+    "NAdam": lambda p: mg.optim.NAdam(p, lr=0.01),
+    "RAdam": lambda p: mg.optim.RAdam(p, lr=0.01),
+    "Rprop": lambda p: mg.optim.Rprop(p, lr=0.01),
 }
 
 

@@ -26,6 +26,35 @@ SCHEDULES: dict[str, Callable[[optim.Optimizer], Any]] = {
     "OneCycle": lambda o: optim.OneCycle(o, max_lr=[0.7, 0.1], total=STEPS),
     "Plateau": lambda o: optim.Plateau(o, factor=0.5, patience=2, min_lr=0.001),
 }
+# Under PyTorch's names: made in the same way from both modules.
+NAMED: dict[str, Callable[[Any, Any], Any]] = {
+    "StepLR": lambda m, o: m.StepLR(o, 7, 0.5),
+    "MultiStepLR": lambda m, o: m.MultiStepLR(o, [30, 5, 12, 12], gamma=0.5),
+    "ExponentialLR": lambda m, o: m.ExponentialLR(o, 0.9),
+    "ConstantLR": lambda m, o: m.ConstantLR(o, factor=0.4, total_iters=8),
+    "LinearLR": lambda m, o: m.LinearLR(o, 0.2, 0.7, total_iters=11),
+    "PolynomialLR": lambda m, o: m.PolynomialLR(o, 40, power=2.5),
+    "LambdaLR": lambda m, o: m.LambdaLR(o, [lambda t: 0.9**t, lambda t: 1 / (1 + t)]),
+    "MultiplicativeLR": lambda m, o: m.MultiplicativeLR(o, lambda t: 1 - 1 / (t + 2)),
+    "CosineAnnealingLR": lambda m, o: m.CosineAnnealingLR(o, T_max=13, eta_min=0.001),
+    "Warm restarts": lambda m, o: m.CosineAnnealingWarmRestarts(o, 7, eta_min=0.001),
+    "Warm restarts, longer": lambda m, o: m.CosineAnnealingWarmRestarts(o, T_0=5, T_mult=2),
+    "CyclicLR": lambda m, o: m.CyclicLR(o, 0.01, [0.1, 0.3], step_size_up=6),
+    "CyclicLR, halved": lambda m, o: m.CyclicLR(o, [0.01, 0.02], 0.1, 6, 9, mode="triangular2", cycle_momentum=False),
+    "CyclicLR, range": lambda m, o: m.CyclicLR(o, 0.01, 0.1, 7, mode="exp_range", gamma=0.95, base_momentum=0.5),
+    "CyclicLR, own": lambda m, o: m.CyclicLR(o, 0.01, 0.1, 7, scale_fn=lambda x: 1 / (1 + x), scale_mode="iterations"),
+    "OneCycleLR": lambda m, o: m.OneCycleLR(o, [0.7, 0.1], total_steps=STEPS),
+    "OneCycleLR, all": lambda m, o: m.OneCycleLR(
+        o, 0.7, epochs=6, steps_per_epoch=10, pct_start=0.4, anneal_strategy="linear", three_phase=True, div_factor=9
+    ),
+    "SequentialLR": lambda m, o: m.SequentialLR(
+        o, [m.LinearLR(o, 0.1, total_iters=6), m.ExponentialLR(o, 0.9), m.CosineAnnealingLR(o, 20)], milestones=[6, 20]
+    ),
+    "ChainedScheduler": lambda m, o: m.ChainedScheduler(
+        [m.ConstantLR(o, 0.1, 5), m.ExponentialLR(o, 0.95), m.LinearLR(o, 0.5, total_iters=9), m.MultiStepLR(o, [30])]
+    ),
+}
+SCHEDULES |= {name: lambda o, make=make: make(optim.lr_scheduler, o) for name, make in NAMED.items()}  # type: ignore[misc]
 PURE = [name for name in SCHEDULES if name != "Plateau"]
 
 
@@ -76,6 +105,63 @@ def test_the_rates_are_pytorchs(name: str) -> None:
             theirs.step()
             schedule.step()
     np.testing.assert_allclose(advance(SCHEDULES[name](optimizer()), range(STEPS)), expected, rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.torch
+@pytest.mark.filterwarnings(
+    "ignore:Detected call of", "ignore:To get the last learning rate", "ignore:The epoch parameter"
+)
+@pytest.mark.parametrize("name", NAMED)
+def test_rates_and_momenta_under_pytorchs_names_are_pytorchs(name: str) -> None:
+    import torch
+
+    kind = "AdamW" if name == "OneCycleLR, all" else "SGD"
+    options: dict[str, Any] = {"momentum": 0.5} if kind == "SGD" else {}
+    theirs = getattr(torch.optim, kind)(
+        [{"params": [torch.ones(2, requires_grad=True)], "lr": lr} for lr in RATES], **options
+    )
+    ours = getattr(optim, kind)([{"params": [mg.ones(2, requires_grad=True)], "lr": lr} for lr in RATES], **options)
+    other, schedule = NAMED[name](torch.optim.lr_scheduler, theirs), NAMED[name](optim.lr_scheduler, ours)
+    for step in range(STEPS):
+        assert schedule.get_last_lr() == rates(ours) and schedule.last_epoch == step
+        for key in ("lr", "momentum", "betas"):
+            if key in ours.param_groups[0]:
+                got, expected = ([g[key] for g in o.param_groups] for o in (ours, theirs))
+                np.testing.assert_allclose(got, expected, rtol=1e-10, atol=1e-14, err_msg=f"{key} at step {step}")
+        if step < STEPS - 1:
+            theirs.step()
+            other.step()
+            schedule.step()
+
+
+@pytest.mark.torch
+def test_reduce_lr_on_plateau_has_pytorchs_arguments_and_numbers() -> None:
+    import torch
+
+    options: dict[str, Any] = {"patience": 1, "threshold_mode": "abs", "min_lr": [0.01, 1e-6], "eps": 1e-4}
+    ours = optimizer()
+    schedule = optim.ReduceLROnPlateau(ours, "min", 0.3, **options)
+    theirs = torch.optim.SGD([{"params": [torch.ones(2, requires_grad=True)], "lr": lr} for lr in RATES])
+    other = torch.optim.lr_scheduler.ReduceLROnPlateau(theirs, "min", 0.3, **options)
+    for metric in METRICS:
+        schedule.step(metric)
+        other.step(metric)
+        np.testing.assert_allclose(rates(ours), [float(g["lr"]) for g in theirs.param_groups], rtol=1e-12)
+    assert isinstance(schedule, optim.Plateau) and rates(ours)[0] == 0.01
+
+
+def test_a_schedule_goes_on_from_the_last_epoch_that_is_given() -> None:
+    schedule = optim.StepLR(optimizer(), 2, 0.5)
+    advance(schedule, range(5))
+    resumed = optim.StepLR(schedule.optimizer, 2, 0.5, last_epoch=schedule.last_epoch - 1)
+    assert resumed.steps == schedule.steps and resumed.lr() == schedule.lr() == RATES[0] / 4
+
+
+def test_what_a_schedule_was_made_with_can_be_read_and_repeated() -> None:
+    o = optimizer()
+    made = [optim.SequentialLR(o, [optim.LambdaLR(o, lambda t: 1.0), optim.StepLR(o, 3)], [2]) for _ in range(2)]
+    assert repr(made[0]) == repr(made[1])
+    assert repr(made[0]) == "SequentialLR(schedulers=[LambdaLR(), StepLR(size=3, gamma=0.1)], milestones=[2])"
 
 
 @pytest.mark.torch
@@ -240,6 +326,19 @@ def test_a_plateau_refuses_an_impossible_best_and_changes_nothing() -> None:
         (lambda o: optim.Plateau(o, factor=1.0), "factor"),
         (lambda o: optim.Plateau(o, mode="low"), "mode"),
         (lambda o: optim.Constant(o.param_groups), "an Optimizer"),
+        (lambda o: optim.StepLR(o, 0), "step_size"),
+        (lambda o: optim.StepLR(o, 2, last_epoch=-2), "last_epoch"),
+        (lambda o: optim.LinearLR(o, start_factor=0), "start_factor"),
+        (lambda o: optim.LambdaLR(o, [lambda t: 1.0]), "one for each of 2 groups"),
+        (lambda o: optim.LambdaLR(o, 0.5), "functions of the step"),
+        (lambda o: optim.CosineAnnealingWarmRestarts(o, 0), "T_0"),
+        (lambda o: optim.CyclicLR(o, 0.1, 1.0, mode="square"), "mode"),
+        (lambda o: optim.CyclicLR(optim.Adagrad([mg.ones(1)]), 0.1, 1.0), "no momentum"),
+        (lambda o: optim.OneCycleLR(o, 1.0), "total_steps"),
+        (lambda o: optim.SequentialLR(o, [optim.Step(o, 2)], [3]), "milestones do not fit"),
+        (lambda o: optim.SequentialLR(o, [optim.Plateau(o)], []), "Plateau cannot be a part"),
+        (lambda o: optim.ChainedScheduler([]), "no schedules"),
+        (lambda o: optim.ChainedScheduler([optim.Step(o, 2), optim.Step(optimizer(), 2)]), "another optimiser"),
     ],
 )
 def test_settings_that_cannot_work_are_refused(build: Any, message: str) -> None:

@@ -391,7 +391,7 @@ for p in (0.0, 0.5):
 #    still comes down. The theory says $2 (1 + 0.8) / 50$.
 # 2. *An optimiser of your own.* Write a subclass of `mg.optim.Optimizer` that moves each weight by $\eta$ against the sign of its
 #    gradient, and nothing else. What it must have, `__init__`, `buffers` and `update`, you see in
-#    [sgd.py](../minigrad/optim/sgd.py). Check it against Adam with `betas=(0, 0)`, which should do the same.
+#    [sgd.py](../minigrad/optim/rules/sgd.py). Check it against Adam with `betas=(0, 0)`, which should do the same.
 # 3. *A schedule of your own.* Write a subclass of `mg.optim.Schedule` that rises in a straight line over `warmup` steps and
 #    falls in a straight line to 0 at step `total`. It says which rate it gives in `at(step, base)`, as those in
 #    [schedules.py](../minigrad/optim/schedules.py) do.
@@ -400,8 +400,8 @@ for p in (0.0, 0.5):
 #
 # ## Read next
 #
-# - [minigrad/optim/sgd.py](../minigrad/optim/sgd.py), [rmsprop.py](../minigrad/optim/rmsprop.py),
-#   [adam.py](../minigrad/optim/adam.py): the formulas of this tutorial, each in a few lines of `update`.
+# - [minigrad/optim/rules/sgd.py](../minigrad/optim/rules/sgd.py), [rmsprop.py](../minigrad/optim/rules/rmsprop.py),
+#   [adam.py](../minigrad/optim/rules/adam.py): the formulas of this tutorial, each in a few lines of `update`.
 # - [minigrad/optim/schedules.py](../minigrad/optim/schedules.py): all schedules; [minigrad/nn/init.py](../minigrad/nn/init.py):
 #   all starts.
 # - [docs/training.md](../docs/training.md): the trainer, which brings all of this together.

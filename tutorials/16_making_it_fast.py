@@ -473,6 +473,6 @@ show(mg.viz.heatmap(np.array(moved), ["Adam", "LAMB"], columns, title=title, not
 #   [minigrad/compile/fused.py](../minigrad/compile/fused.py).
 # - [minigrad/train/data_parallel.py](../minigrad/train/data_parallel.py) divides a batch among threads and ranks, and
 #   [minigrad/runtime/process_group.py](../minigrad/runtime/process_group.py) is all that ranks say to each other.
-# - [minigrad/optim/mixed_precision.py](../minigrad/optim/mixed_precision.py) and [minigrad/optim/lamb.py](../minigrad/optim/lamb.py).
+# - [minigrad/optim/mixed_precision.py](../minigrad/optim/mixed_precision.py) and [minigrad/optim/rules/lamb.py](../minigrad/optim/rules/lamb.py).
 # - [benchmarks/RESULTS.md](../benchmarks/RESULTS.md): how fast it is beside PyTorch, with the commands that measured it.
 # - [17_making_it_small.py](17_making_it_small.py): fewer bytes for each weight.

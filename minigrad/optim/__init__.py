@@ -3,16 +3,62 @@
 from typing import TYPE_CHECKING
 
 from ..errors import public
-from .adam import Adam, AdamW
+from . import lr_scheduler
 from .clipping import clip_grad_norm_, clip_grad_value_
-from .lamb import LAMB
+from .lr_scheduler import (
+    ChainedScheduler,
+    ConstantLR,
+    CosineAnnealingLR,
+    CosineAnnealingWarmRestarts,
+    CyclicLR,
+    ExponentialLR,
+    LambdaLR,
+    LinearLR,
+    MultiplicativeLR,
+    MultiStepLR,
+    OneCycleLR,
+    PolynomialLR,
+    ReduceLROnPlateau,
+    SequentialLR,
+    StepLR,
+)
 from .mixed_precision import LossScaler, MixedPrecision
 from .optimizer import Optimizer
-from .rmsprop import RMSprop
+from .rules.adagrad import Adadelta, Adagrad
+from .rules.adam import Adam, AdamW
+from .rules.adam_variants import Adamax, NAdam, RAdam
+from .rules.asgd import ASGD
+from .rules.lamb import LAMB
+from .rules.rmsprop import RMSprop
+from .rules.sgd import SGD
+from .rules.signs import Lion, Rprop
 from .schedules import Constant, Cosine, InverseSqrt, Noam, OneCycle, Plateau, Schedule, Step
-from .sgd import SGD
 
 __all__ = [
+    "ASGD",
+    "ChainedScheduler",
+    "ConstantLR",
+    "CosineAnnealingLR",
+    "CosineAnnealingWarmRestarts",
+    "CyclicLR",
+    "ExponentialLR",
+    "LambdaLR",
+    "LinearLR",
+    "MultiStepLR",
+    "MultiplicativeLR",
+    "OneCycleLR",
+    "PolynomialLR",
+    "ReduceLROnPlateau",
+    "SequentialLR",
+    "StepLR",
+    "lr_scheduler",
+    "Adadelta",
+    "Adagrad",
+    "Adamax",
+    "Lion",
+    "NAdam",
+    "RAdam",
+    "Rprop",
     "LAMB",
     "SGD",
     "Adam",

@@ -27,6 +27,16 @@ def _pair(value: Any) -> tuple[float, float]:
     return _fraction(first), _fraction(second)
 
 
+def _ordered(fits: Callable[[float, float], bool]) -> Callable[[Any], tuple[float, float]]:
+    def check(value: Any) -> tuple[float, float]:
+        first, second = map(_number(lambda x: x > 0), value)
+        if not fits(first, second):
+            raise ValueError
+        return first, second
+
+    return check
+
+
 def _flag(value: Any) -> bool:
     if not isinstance(value, bool):
         raise ValueError
@@ -54,6 +64,16 @@ OPTIONS: dict[str, Check] = {
     "nesterov": _FLAG,
     "amsgrad": _FLAG,
     "centered": _FLAG,
+    "maximize": _FLAG,
+    "decoupled_weight_decay": _FLAG,
+    "lr_decay": _NOT_NEGATIVE,
+    "initial_accumulator_value": _NOT_NEGATIVE,
+    "rho": (_number(lambda x: 0 <= x <= 1), "a number from 0 to 1"),
+    "momentum_decay": _NOT_NEGATIVE,
+    "lambd": _NOT_NEGATIVE,
+    "t0": _NOT_NEGATIVE,
+    "etas": (_ordered(lambda shrink, grow: shrink < 1 < grow), "two numbers, between 0 and 1 and above 1"),
+    "step_sizes": (_ordered(lambda least, most: least <= most), "two numbers above 0, the smaller one first"),
     "name": (_label, "a string"),
 }
 

@@ -23,6 +23,7 @@ from ..tracer import number
 from .flat import SMALL, Flat
 from .hyperparameters import checked_option
 from .saved_state import restored
+from .traced_state import State, TracedState
 
 __all__ = ["Optimizer"]
 
@@ -53,9 +54,14 @@ class ParameterGroup(dict[str, Any]):
 
 
 Group = dict[str, Any]
-State = dict[str, Any]
 BLOCK = 32_768  # elements that a rule is given at a time, so that they stay in the cache between its passes
 SHARED = 500_000  # elements: from here on a second thread saves time
+UNOFFERED = {
+    "foreach": "small parameters take their step together by themselves",
+    "fused": "large parameters are changed by compiled kernels by themselves, if there are any",
+    "capturable": "a step is compiled by mg.compile",
+    "differentiable": "compute the step on tensors, with mg.autograd.grad(…, create_graph=True)",
+}  # options of PyTorch's, and what there is in their place
 LABELS = ("name", "initial_lr")  # keys of a group that are no options; schedules set `initial_lr`
 
 
@@ -76,6 +82,9 @@ class Optimizer:
     def __init__(self, params: Iterable[Any], options: Mapping[str, Any], unknown: Mapping[str, Any]):
         name = type(self).__name__
         for option in unknown:
+            if option in UNOFFERED:
+                problem = f"{name}: the option {option!r} is not offered"
+                raise CallError(problem, ", ".join(options), fix=f"leave it out: {UNOFFERED[option]}")
             raise CallError(f"{name} has no option {option!r}", ", ".join(options), fix=nearest(option, options))
         self.defaults: dict[str, Any] = {key: checked_option(name, key, value) for key, value in options.items()}
         self.param_groups: list[Group] = []
@@ -164,7 +173,7 @@ class Optimizer:
                 items = [(flat.p, flat.g, flat.gather())] if flat is not None else []
                 if flat is None or len(flat.params) < len(live):
                     items += [self._item(p, group) for p in live if flat is None or p.data.size > SMALL]
-                self._change(items, group, scale)
+                self._change(items, group, -scale if group.get("maximize") else scale)
                 if flat is not None:
                     flat.scatter()
             writes.mark_all([p.data for p in live])
@@ -183,9 +192,10 @@ class Optimizer:
                     counted.append(own)
                     if (id(group), p.dtype) not in rates:
                         rates[id(group), p.dtype] = number(_rate_of(group), p.dtype)
-                    state = _TracedState(own, steps, p.dtype, {name: wrap(own[name]) for name in self.buffers(group)})
+                    state = TracedState(own, steps, p.dtype, {name: wrap(own[name]) for name in self.buffers(group)})
                     gradient = wrap(p.node.grad)
                     gradient = gradient if isinstance(scale, (int, float)) and scale == 1 else gradient * scale
+                    gradient = -gradient if group.get("maximize") else gradient
                     self.update(functions, wrap(p.data), gradient, state, {**group, "lr": rates[id(group), p.dtype]})
         for own in counted:
             own["step"] += 1
@@ -328,33 +338,6 @@ class Optimizer:
 
 def _rate_of(group: Group) -> Callable[[], float]:
     return lambda: float(group["lr"])
-
-
-def _next_step_of(state: State) -> Callable[[], float]:
-    return lambda: state["step"] + 1.0
-
-
-def _are_in_step(states: list[State]) -> bool:
-    return len({state["step"] for state in states}) == 1
-
-
-class _TracedState(dict[str, Any]):
-    """The state of a parameter while a step is traced. Parameters that have taken as many steps share one count."""
-
-    def __init__(self, own: State, shared: dict[Any, Any], dtype: Any, buffers: dict[str, Any]):
-        super().__init__(buffers)
-        self.own, self.shared, self.dtype = own, shared, dtype
-
-    def __missing__(self, key: str) -> Any:
-        place = self.own[key], self.dtype  # the step, asked for by rules that need it
-        if place not in self.shared:
-            states: list[State] = []
-            self.shared[place] = states, number(_next_step_of(self.own), self.dtype)
-            notify("decided", partial(_are_in_step, states))
-        states, step = self.shared[place]
-        states.append(self.own)
-        self[key] = step
-        return step
 
 
 def _shown(value: Any) -> str:

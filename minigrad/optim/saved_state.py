@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = ["misfit", "restored"]
 
+LATER = ("maximize", "decoupled_weight_decay")  # options that states of version 0.1 do not have
+
 
 def misfit(what: str, problem: str, expected: object = None, got: object = None) -> StateError:
     """The error for a state that does not fit the object `what`."""
@@ -49,6 +51,8 @@ def _restored_groups(optimizer: Optimizer, saved: Any) -> list[Group]:
         raise misfit(name, "it has other groups", f"{sizes} parameters in the groups", got)
     groups = []
     for given in saved:
+        later = {key: optimizer.defaults[key] for key in LATER if key in optimizer.defaults and key not in given}
+        given = {**given, **later}
         missing = [key for key in optimizer.defaults if key not in given]
         if missing:
             raise misfit(name, f"a group lacks {', '.join(missing)}")

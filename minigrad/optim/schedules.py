@@ -7,7 +7,7 @@ rate is a function of the step and of the group's initial rate, so only the numb
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from ..errors import ArgumentError
@@ -15,11 +15,26 @@ from ..signature import Constructed
 from .optimizer import Group, Optimizer
 from .saved_state import misfit
 
-__all__ = ["Constant", "Cosine", "InverseSqrt", "Noam", "OneCycle", "Plateau", "Schedule", "Step"]
+__all__ = [
+    "Constant",
+    "Cosine",
+    "InverseSqrt",
+    "Noam",
+    "OneCycle",
+    "Plateau",
+    "Schedule",
+    "Step",
+    "between",
+    "each_group",
+    "require",
+    "swing",
+]
 
 
 class Schedule(Constructed):
-    """The base of every schedule: a subclass gives `at(step, base)`.
+    """The base of every schedule: a subclass gives `at(step, base)`, or `rate(step, index, base)` if groups differ.
+
+    `last_epoch` goes on after that many steps more than one, with the initial rates in the groups of a loaded optimiser.
 
     >>> import minigrad as mg
     >>> optimizer = mg.optim.SGD([mg.ones(2, requires_grad=True)], lr=1.0)
@@ -30,24 +45,39 @@ class Schedule(Constructed):
 
     remembered: ClassVar[tuple[str, ...]] = ("steps",)  # the attributes that are saved
 
-    def __init__(self, optimizer: Optimizer):
+    def __init__(self, optimizer: Optimizer, last_epoch: int = -1):
         if not isinstance(optimizer, Optimizer):
             raise ArgumentError(
                 f"{type(self).__name__}: a schedule needs the optimiser whose rate it sets",
                 "an Optimizer",
                 type(optimizer),
             )
+        require(type(self).__name__, last_epoch >= -1, "last_epoch", "a whole number from -1", last_epoch)
         self.optimizer = optimizer
-        self.steps = 0
+        self.steps = last_epoch + 1
         self._apply()
 
     def at(self, step: int, base: float) -> float:
         """The rate at `step`, counted from 0, of a group with the initial rate `base`."""
         raise NotImplementedError
 
+    def rate(self, step: int, index: int, base: float) -> float:
+        """The rate at `step` of the group number `index`, as `at` says unless groups have settings of their own."""
+        return self.at(step, base)
+
     def lr(self, step: int | None = None, group: int = 0) -> float:
         """The learning rate of a group at a step, by default the current one."""
-        return float(self.at(self.steps if step is None else step, _base(self.optimizer.param_groups[group])))
+        base = _base(self.optimizer.param_groups[group])
+        return float(self.rate(self.steps if step is None else step, group, base))
+
+    @property
+    def last_epoch(self) -> int:
+        """The number of steps so far, by PyTorch's name."""
+        return self.steps
+
+    def get_last_lr(self) -> list[float]:
+        """The current learning rate of every group."""
+        return [group["lr"] for group in self.optimizer.param_groups]
 
     def step(self) -> None:
         """Advance by one step; call it after each `optimizer.step()`."""
@@ -77,6 +107,14 @@ class Schedule(Constructed):
             setattr(self, key, state[key])
         self._apply()
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{key}={value!r}' for key, value in self.settings().items())})"
+
+    def settings(self) -> dict[str, Any]:
+        """What it was made with, besides the optimiser and functions."""
+        hidden = ("optimizer", *self.remembered)
+        return {key: value for key, value in vars(self).items() if key not in hidden and not key.startswith("_")}
+
 
 def _base(group: Group) -> float:
     """The initial rate of a group, which is stored in it before a schedule changes its rate."""
@@ -92,9 +130,17 @@ def _possible(key: str, value: Any) -> bool:
     return type(value) is int and value >= 0
 
 
-def _require(name: str, holds: bool, argument: str, expected: str, got: Any) -> None:
+def require(name: str, holds: bool, argument: str, expected: str, got: Any) -> None:
     if not holds:
         raise ArgumentError(f"{name}: {argument} cannot be used", expected, repr(got))
+
+
+def each_group(name: str, argument: str, value: Any, optimizer: Optimizer) -> list[Any]:
+    """One value for each group of the optimiser, of one for all or a list of them."""
+    count = len(optimizer.param_groups)
+    values = list(value) if isinstance(value, Sequence) else [value] * count
+    require(name, len(values) == count, argument, f"one for each of {count} groups", value)
+    return values
 
 
 class Constant(Schedule):
@@ -108,8 +154,8 @@ class Step(Schedule):
     """The rate times `gamma` after every `size` steps."""
 
     def __init__(self, optimizer: Optimizer, size: int, gamma: float = 0.1):
-        _require("Step", size >= 1, "size", "at least 1", size)
-        _require("Step", gamma >= 0, "gamma", "at least 0", gamma)
+        require("Step", size >= 1, "size", "at least 1", size)
+        require("Step", gamma >= 0, "gamma", "at least 0", gamma)
         self.size, self.gamma = size, gamma
         super().__init__(optimizer)
 
@@ -121,9 +167,9 @@ class Cosine(Schedule):
     """Linear warmup over `warmup` steps, then half a cosine down to `min_lr` at step `total`."""
 
     def __init__(self, optimizer: Optimizer, total: int, warmup: int = 0, min_lr: float = 0.0):
-        _require("Cosine", warmup >= 0, "warmup", "at least 0", warmup)
-        _require("Cosine", total > warmup, "total", f"more steps than the warm-up, {warmup}", total)
-        _require("Cosine", min_lr >= 0, "min_lr", "at least 0", min_lr)
+        require("Cosine", warmup >= 0, "warmup", "at least 0", warmup)
+        require("Cosine", total > warmup, "total", f"more steps than the warm-up, {warmup}", total)
+        require("Cosine", min_lr >= 0, "min_lr", "at least 0", min_lr)
         self.total, self.warmup, self.min_lr = total, warmup, min_lr
         super().__init__(optimizer)
 
@@ -138,7 +184,7 @@ class InverseSqrt(Schedule):
     """Linear warmup to the initial rate over `warmup` steps, then decay with the inverse square root of the step."""
 
     def __init__(self, optimizer: Optimizer, warmup: int):
-        _require("InverseSqrt", warmup >= 1, "warmup", "at least 1", warmup)
+        require("InverseSqrt", warmup >= 1, "warmup", "at least 1", warmup)
         self.warmup = warmup
         super().__init__(optimizer)
 
@@ -153,8 +199,8 @@ class Noam(Schedule):
     """
 
     def __init__(self, optimizer: Optimizer, dim: int, warmup: int):
-        _require("Noam", dim >= 1, "dim", "at least 1", dim)
-        _require("Noam", warmup >= 1, "warmup", "at least 1", warmup)
+        require("Noam", dim >= 1, "dim", "at least 1", dim)
+        require("Noam", warmup >= 1, "warmup", "at least 1", warmup)
         self.dim, self.warmup = dim, warmup
         super().__init__(optimizer)
 
@@ -182,27 +228,33 @@ class OneCycle(Schedule):
     ):
         groups = optimizer.param_groups
         given = [_base(group) for group in groups] if max_lr is None else max_lr
-        rates = list(given) if isinstance(given, Sequence) else [given] * len(groups)
-        _require("OneCycle", len(rates) == len(groups), "max_lr", f"one for each of {len(groups)} groups", max_lr)
-        _require("OneCycle", min(rates) >= 0, "max_lr", "at least 0", max_lr)
-        _require("OneCycle", total >= 2, "total", "at least 2 steps", total)
-        _require("OneCycle", 0 < rise < 1, "rise", "between 0 and 1", rise)
-        _require("OneCycle", div >= 1 and final_div >= 1, "div or final_div", "at least 1", (div, final_div))
+        rates = each_group("OneCycle", "max_lr", given, optimizer)
+        require("OneCycle", min(rates) >= 0, "max_lr", "at least 0", max_lr)
+        require("OneCycle", total >= 2, "total", "at least 2 steps", total)
+        require("OneCycle", 0 < rise < 1, "rise", "between 0 and 1", rise)
+        require("OneCycle", div >= 1 and final_div >= 1, "div or final_div", "at least 1", (div, final_div))
         self.total, self.rise, self.div, self.final_div = total, rise, div, final_div
         for group, rate in zip(groups, rates):
             group["initial_lr"] = float(rate)
         super().__init__(optimizer)
 
     def at(self, step: int, base: float) -> float:
-        first, last, top = base / self.div, base / self.div / self.final_div, self.rise * self.total - 1
-        if step < top:
-            return _swing(first, base, step / top)
-        return _swing(base, last, min((step - top) / (self.total - 1 - top), 1.0))
+        first, top = base / self.div, self.rise * self.total - 1
+        return between(step, [0, top, self.total - 1], [first, base, first / self.final_div])
 
 
-def _swing(start: float, end: float, done: float) -> float:
+def swing(start: float, end: float, done: float) -> float:
     """From start to end in half a cosine."""
     return end + (start - end) * (1 + math.cos(math.pi * done)) / 2
+
+
+def between(
+    step: float, ends: Sequence[float], values: Sequence[float], way: Callable[[float, float, float], float] = swing
+) -> float:
+    """The value at a step, on the way from one of `values` to the next, each reached at one of `ends`."""
+    phase = next((i for i, end in enumerate(ends[1:]) if step < end), len(ends) - 2)
+    done = (step - ends[phase]) / (ends[phase + 1] - ends[phase])
+    return way(values[phase], values[phase + 1], min(done, 1.0))
 
 
 class Plateau(Schedule):
@@ -225,9 +277,9 @@ class Plateau(Schedule):
         cooldown: int = 0,
         min_lr: float = 0.0,
     ):
-        _require("Plateau", 0 <= factor < 1, "factor", "from 0 to below 1", factor)
-        _require("Plateau", patience >= 0 and cooldown >= 0, "patience or cooldown", "at least 0", (patience, cooldown))
-        _require("Plateau", mode in ("min", "max"), "mode", "'min' or 'max'", mode)
+        require("Plateau", 0 <= factor < 1, "factor", "from 0 to below 1", factor)
+        require("Plateau", patience >= 0 and cooldown >= 0, "patience or cooldown", "at least 0", (patience, cooldown))
+        require("Plateau", mode in ("min", "max"), "mode", "'min' or 'max'", mode)
         self.factor, self.patience, self.mode, self.threshold = factor, patience, mode, threshold
         self.absolute, self.cooldown, self.min_lr = absolute, cooldown, min_lr
         self.best: float | None = None

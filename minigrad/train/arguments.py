@@ -30,8 +30,7 @@ def arguments_of(trainer: Trainer) -> dict[str, Any]:
     values = {name: getattr(trainer, name) for name in (*_COUNTS, *_OTHERS)}
     values |= {name: type(getattr(trainer, name)).__name__ for name in _KINDS}
     if trainer.schedule is not None:
-        own = {k: v for k, v in vars(trainer.schedule).items() if k not in ("optimizer", *trainer.schedule.remembered)}
-        values |= {f"schedule.{name}": value for name, value in own.items()}
+        values |= {f"schedule.{name}": value for name, value in trainer.schedule.settings().items()}
     return dict(json.loads(json.dumps(values, default=repr)))
 
 

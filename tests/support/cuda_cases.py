@@ -169,6 +169,11 @@ STEP_CASES = [
     StepCase(mg.optim.Adam, {"lr": 0.01, "weight_decay": 0.01}),
     StepCase(mg.optim.Adam, {"lr": 0.01, "amsgrad": True}),
     StepCase(mg.optim.AdamW, {"lr": 0.01, "weight_decay": 0.1}),
+    StepCase(mg.optim.Adagrad, {"lr": 0.1, "lr_decay": 0.1, "initial_accumulator_value": 0.2}),
+    StepCase(mg.optim.Adadelta, {"lr": 1.0, "weight_decay": 0.01}),
+    StepCase(mg.optim.Adamax, {"lr": 0.01, "weight_decay": 0.01}),
+    StepCase(mg.optim.Rprop, {"lr": 0.01}),
+    StepCase(mg.optim.Lion, {"lr": 0.01, "weight_decay": 0.1}),
 ]
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..engine.backend import Array
-from ..errors import ArgumentError
-from .optimizer import Group, Optimizer, State
+from ...engine.backend import Array
+from ...errors import ArgumentError
+from ..optimizer import Group, Optimizer, State
+from .decay import decayed
 
 __all__ = ["SGD"]
 
@@ -36,6 +37,8 @@ class SGD(Optimizer):
         dampening: float = 0.0,
         weight_decay: float = 0.0,
         nesterov: bool = False,
+        *,
+        maximize: bool = False,
         **unknown: Any,
     ):
         options = {
@@ -44,6 +47,7 @@ class SGD(Optimizer):
             "dampening": dampening,
             "weight_decay": weight_decay,
             "nesterov": nesterov,
+            "maximize": maximize,
         }
         super().__init__(params, options, unknown)
 
@@ -60,8 +64,7 @@ class SGD(Optimizer):
 
     def update(self, xp: Any, p: Array, g: Array, state: State, group: Group) -> None:
         momentum = group["momentum"]
-        if group["weight_decay"]:
-            g = g + group["weight_decay"] * p
+        g = decayed(p, g, group)
         if momentum:
             velocity = state["momentum_buffer"]
             if state["step"] == 1:

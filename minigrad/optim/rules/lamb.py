@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..engine.backend import Array
+from ...engine.backend import Array
+from ..optimizer import Group, Optimizer, State
 from .adam import moments, ratio
-from .optimizer import Group, Optimizer, State
 
 __all__ = ["LAMB"]
 
@@ -28,9 +28,12 @@ class LAMB(Optimizer):
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-6,
         weight_decay: float = 1e-2,
+        *,
+        maximize: bool = False,
         **unknown: Any,
     ):
-        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}, unknown)
+        options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
+        super().__init__(params, options, unknown)
 
     def buffers(self, group: Group) -> tuple[str, ...]:
         return ("exp_avg", "exp_avg_sq")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..engine.backend import Array
-from .optimizer import Group, Optimizer, State
+from ...engine.backend import Array
+from ..optimizer import Group, Optimizer, State
+from .decay import decayed
 
 __all__ = ["Adam", "AdamW", "moments", "ratio"]
 
@@ -32,11 +33,10 @@ def ratio(xp: Any, mean: Array, square: Array, correction: float, eps: float) ->
 class Adam(Optimizer):
     """p ← p - lr · m̂ / (√v̂ + eps), with the bias-corrected running means m̂ of g and v̂ of g², as PyTorch's.
 
-    `weight_decay` adds weight_decay · p to the gradient; see AdamW for decay that is kept out of m and v.
+    `weight_decay` adds weight_decay · p to the gradient; with `decoupled_weight_decay` it is kept out of m and v, as in AdamW.
     With `amsgrad` the largest v so far is used.
     """
 
-    decoupled = False
     compiled = True
 
     def __init__(
@@ -47,27 +47,34 @@ class Adam(Optimizer):
         eps: float = 1e-8,
         weight_decay: float = 0.0,
         amsgrad: bool = False,
+        *,
+        maximize: bool = False,
+        decoupled_weight_decay: bool = False,
         **unknown: Any,
     ):
-        options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad}
+        options = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "amsgrad": amsgrad,
+            "maximize": maximize,
+            "decoupled_weight_decay": decoupled_weight_decay,
+        }
         super().__init__(params, options, unknown)
 
     def buffers(self, group: Group) -> tuple[str, ...]:
         return ("exp_avg", "exp_avg_sq", *(("max_exp_avg_sq",) if group["amsgrad"] else ()))
 
     def update(self, xp: Any, p: Array, g: Array, state: State, group: Group) -> None:
-        lr, decay = group["lr"], group["weight_decay"]
-        if decay and self.decoupled:
-            p *= 1 - lr * decay
-        elif decay:
-            g = g + decay * p
+        g = decayed(p, g, group)
         mean, square, correction1, correction2 = moments(g, state, group)
         if group["amsgrad"]:
             largest = state["max_exp_avg_sq"]
             largest[...] = xp.maximum(largest, square)
             square = largest
         step = ratio(xp, mean, square, correction2, group["eps"])
-        step *= lr / correction1
+        step *= group["lr"] / correction1
         p -= step
 
 
@@ -83,8 +90,6 @@ class AdamW(Adam):
     tensor([0.9, 1.1])
     """
 
-    decoupled = True
-
     def __init__(
         self,
         params: Iterable[Any],
@@ -93,6 +98,10 @@ class AdamW(Adam):
         eps: float = 1e-8,
         weight_decay: float = 1e-2,
         amsgrad: bool = False,
+        *,
+        maximize: bool = False,
         **unknown: Any,
     ):
-        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, **unknown)
+        super().__init__(
+            params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize, decoupled_weight_decay=True, **unknown
+        )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..engine.backend import Array
-from .optimizer import Group, Optimizer, State
+from ...engine.backend import Array
+from ..optimizer import Group, Optimizer, State
+from .decay import decayed
 
 __all__ = ["RMSprop"]
 
@@ -29,6 +30,8 @@ class RMSprop(Optimizer):
         weight_decay: float = 0.0,
         momentum: float = 0.0,
         centered: bool = False,
+        *,
+        maximize: bool = False,
         **unknown: Any,
     ):
         options = {
@@ -38,6 +41,7 @@ class RMSprop(Optimizer):
             "weight_decay": weight_decay,
             "momentum": momentum,
             "centered": centered,
+            "maximize": maximize,
         }
         super().__init__(params, options, unknown)
 
@@ -47,8 +51,7 @@ class RMSprop(Optimizer):
 
     def update(self, xp: Any, p: Array, g: Array, state: State, group: Group) -> None:
         alpha = group["alpha"]
-        if group["weight_decay"]:
-            g = g + group["weight_decay"] * p
+        g = decayed(p, g, group)
         square = state["square_avg"]
         square *= alpha
         square += (1 - alpha) * g * g
