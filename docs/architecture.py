@@ -54,6 +54,7 @@ LAYERS = [
         "functions": "ops as mg.NAME",
         "ir": "the traced graph",
         "compile": "loops written from ops",
+        "linalg": "linear algebra by name",
         "interop": "NumPy's protocols, DLPack",
         "autograd": "gradients as in PyTorch",
         "transforms": "gradients as in JAX",

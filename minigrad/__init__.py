@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from . import check as check
     from . import data as data
     from . import decode as decode
+    from . import linalg as linalg
     from . import metrics as metrics
     from . import nn as nn
     from . import optim as optim
@@ -56,6 +57,7 @@ _LAZY = {
     "compile",
     "data",
     "decode",
+    "linalg",
     "metrics",
     "nn",
     "optim",

@@ -19,7 +19,10 @@ from .ops.creation import constant, full_like, get_default_dtype, ones_like, zer
 
 __all__ = ["NUMPY", "from_dlpack", "is_hint"]
 
-IN_LINALG = {"inv", "solve", "det", "slogdet", "cholesky", "qr", "norm", "multi_dot"}
+IN_LINALG = (
+    "cholesky", "cond", "det", "eigh", "eigvalsh", "inv", "lstsq", "matrix_power", "matrix_rank", "multi_dot", "norm", "pinv",
+    "qr", "slogdet", "solve", "svdvals", "tensorinv", "tensorsolve",
+)  # fmt: skip
 NOT_NUMPY = {"put_along_axis", "svd"}  # of the same name, but NumPy's writes in place, or gives another form
 ALIASES = {  # NumPy has two functions for one of ours
     np.amax: "max",
@@ -45,7 +48,11 @@ def _counterparts(functions: dict[str, Callable[..., Any]]) -> dict[Callable[...
     table |= {np.matrix_transpose: lambda x: x.mT, np.linalg.matrix_transpose: lambda x: x.mT}
     table |= {np.shape: lambda x: x.shape, np.ndim: lambda x: x.ndim, np.size: lambda x: x.size}
     table |= {np.zeros_like: zeros_like, np.ones_like: ones_like, np.full_like: full_like}
-    table[np.linalg.svd] = lambda x, full_matrices=True: functions["svd"](x, full_matrices=full_matrices)
+    table[np.linalg.svd] = lambda x, full_matrices=True, compute_uv=True: (
+        functions["svd"](x, full_matrices=full_matrices) if compute_uv else functions["svdvals"](x)
+    )
+    table[np.linalg.diagonal] = lambda x, *, offset=0: functions["diagonal"](x, offset, -2, -1)
+    table[np.linalg.trace] = lambda x, *, offset=0: functions["trace"](x, offset, -2, -1)
     return table
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad.errors import MinigradError
+from minigrad.errors import GradientError, MinigradError
 
 REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     "no list": (lambda: mg.hstack(mg.ones(2)), r"hstack: the first argument must be a sequence"),
@@ -36,6 +36,19 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "a mask of numbers": (lambda: mg.masked_select(mg.ones(2), [1, 0]), "masked_select: the mask is not made of"),
     "a short source": (lambda: mg.masked_scatter(mg.ones(2), [True, True], mg.ones(1)), "the source is too short"),
+    "qr of a vector": (lambda: mg.qr(mg.ones(2)), "qr: a matrix is needed"),
+    "a mode that is none": (lambda: mg.qr(mg.ones(2, 2), mode="raw"), "qr: unknown mode 'raw'"),
+    "half a triangle": (lambda: mg.eigh(mg.eye(2), UPLO="X"), "eigh: UPLO names a triangle"),
+    "eigenvalues of a row": (lambda: mg.eigh(mg.ones(1, 2)), "eigh"),
+    "a triangle of a row": (lambda: mg.solve_triangular(mg.ones(1, 2), mg.ones(1)), "half of a square"),
+    "an unknown transpose": (lambda: mg.solve_triangular(mg.eye(2), mg.ones(2), trans="X"), "unknown trans"),
+    "a wide factor": (lambda: mg.lu_factor(mg.ones(1, 2)), "lu_factor: a square matrix is needed"),
+    "half a power": (lambda: mg.matrix_power(mg.eye(2), 0.5), "matrix_power: the power must be a whole number"),
+    "the power of a row": (lambda: mg.matrix_power(mg.ones(1, 2), 2), "matrix_power: a square matrix is needed"),
+    "the exponential of a row": (lambda: mg.matrix_exp(mg.ones(1, 2)), "matrix_exp: cannot be computed"),
+    "the inverse of a vector": (lambda: mg.pinv(mg.ones(2)), "pinv: a matrix is needed"),
+    "equations that do not fit": (lambda: mg.lstsq(mg.ones(3, 2), mg.ones(2)), "lstsq"),
+    "powers of a matrix": (lambda: mg.vander(mg.ones(2, 2)), "vander: a vector is needed"),
     "half a side": (lambda: mg.tril_indices(2.5), "tril_indices: the sides of a matrix are whole numbers"),
 }
 
@@ -57,3 +70,65 @@ def test_numpys_own_functions_give_tensors_with_a_graph() -> None:
     x = mg.tensor([1.0, 2.0, 3.0], requires_grad=True)
     for made in (np.hstack([x, x]), np.kron(x, x), np.cross(x, x + 1), np.linalg.multi_dot([x[None], x[:, None]])):
         assert isinstance(made, mg.Tensor) and made.requires_grad
+
+
+def test_results_of_decompositions_have_numpys_field_names() -> None:
+    x = np.array([[2.0, 1.0], [1.0, 3.0]])
+    for name in ("slogdet", "qr", "svd", "eigh"):
+        ours, numpys = getattr(mg.linalg, name)(x), getattr(np.linalg, name)(x)
+        assert ours._fields == numpys._fields
+        for field in ours._fields:
+            np.testing.assert_allclose(getattr(ours, field).numpy(), getattr(numpys, field), rtol=1e-12)
+    assert mg.lu(x)._fields == ("P", "L", "U") and mg.lu_factor(x)._fields == ("LU", "pivots")
+
+
+def test_forms_without_a_derivative_have_values_and_refuse_a_graph() -> None:
+    x = np.random.default_rng(0).standard_normal((3, 2))
+    u, _, _ = mg.svd(x, full_matrices=True)
+    q, _ = mg.qr(x, mode="complete")
+    for square in (u, q):
+        np.testing.assert_allclose((square @ square.T).numpy(), np.eye(3), atol=1e-12)
+    leaf = mg.tensor(x, requires_grad=True)
+    for call in (lambda: mg.svd(leaf, full_matrices=True), lambda: mg.qr(leaf, mode="complete")):
+        with pytest.raises(GradientError, match="beyond the reduced form are arbitrary"):
+            call()
+        with mg.no_grad():
+            call()
+
+
+def test_equal_eigenvalues_have_a_gradient_and_their_vectors_have_none() -> None:
+    for decompose in (mg.eigh, mg.svd):
+        x = mg.tensor(np.eye(3), requires_grad=True)
+        values = decompose(x)[0 if decompose is mg.eigh else 1]
+        (gradient,) = mg.autograd.grad((values**2).sum(), [x])
+        np.testing.assert_allclose(gradient.numpy(), 2 * np.eye(3), atol=1e-12)
+        vectors = decompose(x)[1 if decompose is mg.eigh else 0]
+        weights = mg.tensor(np.arange(9.0).reshape(3, 3))
+        (gradient,) = mg.autograd.grad((vectors * weights).sum(), [x])
+        assert np.isnan(gradient.numpy()).any()
+
+
+def test_linalg_gathers_numpys_names() -> None:
+    numpys = {name for name in np.linalg.__all__ if name not in ("LinAlgError", "eig", "eigvals")}
+    assert numpys <= set(mg.linalg.__all__)
+    assert all(getattr(mg.linalg, name).__doc__ for name in mg.linalg.__all__)
+    x = np.random.default_rng(0).standard_normal((2, 3, 3))
+    for name in ("diagonal", "trace", "matrix_transpose", "matrix_norm", "vector_norm", "svdvals", "pinv", "cond"):
+        np.testing.assert_allclose(getattr(mg.linalg, name)(x).numpy(), getattr(np.linalg, name)(x), rtol=1e-12)
+    for options in ({"axis": (0, 2)}, {"axis": 1, "keepdims": True, "ord": 3}, {"axis": (-1, 0), "keepdims": True}):
+        expected = np.linalg.vector_norm(x, **options)
+        np.testing.assert_allclose(mg.linalg.vector_norm(x, **options).numpy(), expected, rtol=1e-12)
+    np.testing.assert_allclose(
+        mg.linalg.matrix_norm(x, keepdims=True, ord=1).numpy(), np.linalg.matrix_norm(x, keepdims=True, ord=1)
+    )
+
+
+def test_an_lu_factor_solves_stacks_of_systems() -> None:
+    a = np.random.default_rng(0).standard_normal((4, 5, 5))
+    b = np.random.default_rng(1).standard_normal((4, 5, 2))
+    np.testing.assert_allclose(mg.lu_solve(*mg.lu_factor(a), b).numpy(), np.linalg.solve(a, b), rtol=1e-9)
+
+
+def test_a_condition_number_without_end_is_infinite() -> None:
+    with np.errstate(divide="ignore"):
+        assert mg.cond(mg.zeros(2, 2) + mg.diag(mg.tensor([1.0, 0.0]))).item() == np.inf

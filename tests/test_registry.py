@@ -231,7 +231,9 @@ PUBLIC = {
         take take_along_axis put_along_axis scatter_add masked_fill nonzero one_hot gather scatter scatter_reduce index_add
         index_copy index_fill index_put masked_select masked_scatter""",
     "linear algebra": """
-        matmul dot vecdot outer tensordot einsum trace inv solve det slogdet cholesky qr svd inner kron cross multi_dot""",
+        matmul dot vecdot outer tensordot einsum trace inv solve det slogdet cholesky qr svd inner kron cross multi_dot
+        logdet solve_triangular cholesky_solve tensorinv tensorsolve svdvals eigh eigvalsh lu lu_factor lu_solve matrix_power
+        matrix_exp pinv lstsq matrix_rank cond vander""",
 }
 NEURAL = """
     softmax log_softmax cross_entropy nll_loss binary_cross_entropy_with_logits mse_loss l1_loss huber_loss kl_div layer_norm

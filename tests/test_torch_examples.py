@@ -84,7 +84,64 @@ INDEXING = {
     "masked_select": written("masked_select", MASK),
     "masked_scatter": written("masked_scatter", MASK, source=(3, 4)),
 }
-CASES = {**ARRANGEMENT, **INDEXING}
+SQUARE = numbers(7, (3, 3)) + 5 * np.eye(3)
+POSITIVE = SQUARE @ SQUARE.T
+
+
+def halves(x: Any) -> Any:
+    """The symmetric part, so that gradients do not depend on which triangle is read."""
+    return (x + x.swapaxes(-1, -2)) / 2
+
+
+MATRICES = {
+    "eigvalsh": (lambda a: mg.eigvalsh(halves(a)), lambda a: LA.eigvalsh(halves(a)), [POSITIVE]),
+    "eigh": (lambda a: mg.eigh(halves(a))[1] ** 2, lambda a: LA.eigh(halves(a))[1] ** 2, [POSITIVE]),
+    "svdvals": (mg.svdvals, LA.svdvals, arrays((2, 4, 3))),
+    "logdet": (mg.logdet, torch.logdet, [POSITIVE]),
+    "lu": (lambda a: mg.lu(a)[1:], lambda a: LA.lu(a)[1:], [SQUARE[::-1].copy()]),
+    "lu, tall": (lambda a: mg.lu(a)[1:], lambda a: LA.lu(a)[1:], arrays((2, 4, 3))),
+    "lu, wide": (lambda a: mg.lu(a)[1:], lambda a: LA.lu(a)[1:], arrays((3, 4))),
+    "lu_factor": (lambda a: mg.lu_factor(a), lambda a: LA.lu_factor(a), [SQUARE[::-1].copy()]),
+    "lu_solve": (
+        lambda a, b: mg.lu_solve(*mg.lu_factor(a), b),
+        lambda a, b: LA.lu_solve(*LA.lu_factor(a), b),
+        [SQUARE[::-1].copy(), *arrays((3, 2))],
+    ),
+    "solve_triangular": (
+        lambda a, b: mg.solve_triangular(a, b, lower=True),
+        lambda a, b: LA.solve_triangular(torch.tril(a), b, upper=False),
+        [SQUARE, *arrays((3, 2))],
+    ),
+    "solve_triangular, unit": (
+        lambda a, b: mg.solve_triangular(a, b, unit_diagonal=True),
+        lambda a, b: LA.solve_triangular(torch.triu(a, 1) + torch.eye(3), b, upper=True, unitriangular=True),
+        [SQUARE, *arrays((3, 2))],
+    ),
+    "cholesky_solve": (
+        lambda b, a: mg.cholesky_solve(b, mg.tril(a)),
+        lambda b, a: torch.cholesky_solve(b, torch.tril(a)),
+        [*arrays((3, 2)), SQUARE],
+    ),
+    "matrix_power": (lambda a: mg.matrix_power(a, 3), lambda a: LA.matrix_power(a, 3), [SQUARE]),
+    "matrix_power, negative": (lambda a: mg.matrix_power(a, -2), lambda a: LA.matrix_power(a, -2), [SQUARE]),
+    "matrix_exp": (mg.matrix_exp, LA.matrix_exp, [SQUARE / 3]),
+    "pinv": (mg.pinv, LA.pinv, arrays((2, 4, 3))),
+    "lstsq": (lambda a, b: mg.lstsq(a, b)[0], lambda a, b: LA.lstsq(a, b)[0], arrays((4, 3), (4, 2))),
+    "cond": (mg.cond, LA.cond, [SQUARE]),
+    "cond, fro": (lambda a: mg.cond(a, "fro"), lambda a: LA.norm(a) * LA.norm(LA.inv(a)), [SQUARE]),
+    "vander": (lambda a: mg.vander(a, 3, increasing=True), lambda a: LA.vander(a, N=3), arrays((4,))),
+    "tensorinv": (
+        lambda a: mg.tensorinv(a.reshape(3, 3, 1), 1),
+        lambda a: LA.tensorinv(a.reshape(3, 3, 1), 1),
+        [SQUARE],
+    ),
+    "tensorsolve": (
+        lambda a, b: mg.tensorsolve(a.reshape(3, 1, 3), b.reshape(3, 1)),
+        lambda a, b: LA.tensorsolve(a.reshape(3, 1, 3), b.reshape(3, 1)),
+        [SQUARE, *arrays((3,))],
+    ),
+}
+CASES = {**ARRANGEMENT, **INDEXING, **MATRICES}
 
 
 @pytest.mark.parametrize("label", CASES)

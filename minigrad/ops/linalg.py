@@ -1,6 +1,9 @@
-"""Inverses, determinants and the classic decompositions of matrices."""
+"""Inverses, determinants, and systems of linear equations."""
 
 from __future__ import annotations
+
+import math
+from typing import Any
 
 import numpy as np
 
@@ -9,14 +12,15 @@ from ..errors import ArgumentError, DtypeError, GradientError, ShapeError, broad
 from .arithmetic import where
 from .composite import composite
 from .indexing import getitem
-from .joining import concatenate
 from .reduction import _eye
-from .shape import tril
+from .results import SlogdetResult
+from .shape import moveaxis, reshape, tril, triu
 
 _REGULAR = ("a matrix that is not singular", "add a little to its diagonal, or build a pseudo-inverse from the svd")
 
 
-def _square_needed(a, otherwise=_REGULAR):
+def square_needed(a: Any, otherwise: tuple[str, str] = _REGULAR) -> Any:
+    """Why a function of square matrices cannot be computed."""
     if a.ndim < 2:
         return "a square matrix, or a stack of them", "give it two axes, as in x.reshape(n, n)"
     if a.shape[-1] != a.shape[-2]:
@@ -34,7 +38,7 @@ def inv(xp, a):
     return xp.linalg.inv(a)
 
 
-inv.explain = _square_needed
+inv.explain = square_needed
 inv.vjp(a=lambda g, out: -(out.swapaxes(-1, -2) @ g @ out.swapaxes(-1, -2)))
 
 
@@ -48,7 +52,7 @@ def solve(xp, a, b):
 
 
 def _explain_solve(a, b):
-    problem = _square_needed(a)
+    problem = square_needed(a)
     if isinstance(problem, tuple):
         return problem
     if b.ndim == 0 or b.shape[0 if b.ndim == 1 else -2] != a.shape[-1]:
@@ -84,7 +88,7 @@ def det(xp, a):
     return xp.linalg.det(a)
 
 
-det.explain = _square_needed
+det.explain = square_needed
 
 
 def _det_rule(g, a, out):
@@ -132,109 +136,70 @@ def _checkerboard(xp, a, *, n):
 
 
 @op(several=True)
-def slogdet(xp, a):
-    """The sign and the logarithm of the size of the determinant, as `numpy.linalg.slogdet`."""
+def _slogdet(xp, a):
+    """The sign and the logarithm of the size of the determinant."""
     return tuple(xp.linalg.slogdet(a))
 
 
-slogdet.explain = _square_needed
-slogdet.vjp(a=lambda g, a: g[1][..., None, None] * inv(a).swapaxes(-1, -2))
+_slogdet.explain = square_needed
+_slogdet.vjp(a=lambda g, a: g[1][..., None, None] * inv(a).swapaxes(-1, -2))
 
 
-@op
-def cholesky(xp, a):
-    """The lower triangular `L` with `L @ L.T = a`, as `numpy.linalg.cholesky`; the gradient is symmetric."""
-    return xp.linalg.cholesky(a)
+@composite(several=SlogdetResult)
+def slogdet(a):
+    """The sign and the logarithm of the size of the determinant, as `numpy.linalg.slogdet`."""
+    return SlogdetResult(*_slogdet(a))
 
 
-_DEFINITE = ("a symmetric positive definite matrix", "add a little to its diagonal")
-cholesky.explain = lambda a: _square_needed(a, _DEFINITE)
+@composite
+def logdet(a):
+    """The logarithm of the determinant, NaN where that is negative, as PyTorch's."""
+    sign, size = _slogdet(a)
+    return where(sign < 0, math.nan, size)
 
 
-def _half_diagonal(a):
-    """The lower triangle with half the diagonal."""
-    return (tril(a) + tril(a, k=-1)) / 2
+_TRANSPOSED = {0: False, "N": False, 1: True, "T": True, 2: True, "C": True}
 
 
-def _cholesky_rule(g, out):
-    inverse = inv(out)
-    inner = _half_diagonal(out.swapaxes(-1, -2) @ tril(g))
-    full = inverse.swapaxes(-1, -2) @ inner @ inverse
-    return (full + full.swapaxes(-1, -2)) / 2
+@composite
+def solve_triangular(a, b, *, trans=0, lower=False, unit_diagonal=False):
+    """The `x` with `a @ x = b` for a triangular `a`, as SciPy's: the other triangle is not read.
+
+    `trans=1` solves with the transpose; with `unit_diagonal` the diagonal counts as 1.
+    """
+    if trans not in _TRANSPOSED:
+        raise ArgumentError("solve_triangular: unknown trans", "0, 1, 2, 'N', 'T' or 'C'", repr(trans))
+    if isinstance(problem := square_needed(a), tuple):
+        raise ShapeError("solve_triangular: a triangle is half of a square", problem[0], f"shape {a.shape}", problem[1])
+    side = 1 if unit_diagonal else 0
+    triangle = tril(a, k=-side) if lower else triu(a, k=side)
+    if unit_diagonal:
+        triangle = triangle + _eye(a, n=a.shape[-1])
+    return solve(triangle.swapaxes(-1, -2) if _TRANSPOSED[trans] else triangle, b)
 
 
-cholesky.vjp(a=_cholesky_rule)
+@composite
+def cholesky_solve(b, factor, *, upper=False):
+    """The `x` with `a @ x = b`, where `factor` is Cholesky's of `a`, as PyTorch's."""
+    first, second = (1, 0) if upper else (0, 1)
+    inner = solve_triangular(factor, b, trans=first, lower=not upper)
+    return solve_triangular(factor, inner, trans=second, lower=not upper)
 
 
-@op(several=True)
-def _qr(xp, a):
-    """The reduced QR decomposition of matrices that are not wider than tall."""
-    return tuple(xp.linalg.qr(a))
+@composite
+def tensorinv(a, *, ind=2):
+    """The inverse of a tensor whose first `ind` axes count as rows and the others as columns, as `numpy.linalg.tensorinv`."""
+    rows, columns = a.shape[:ind], a.shape[ind:]
+    inverse = inv(reshape(a, shape=(math.prod(rows), math.prod(columns))))
+    return reshape(inverse, shape=(*columns, *rows))
 
 
-def _qr_rule(g, out):
-    (gq, gr), (q, r) = g, out
-    m = r @ gr.swapaxes(-1, -2) - gq.swapaxes(-1, -2) @ q
-    symmetric = tril(m, k=-1) + tril(m).swapaxes(-1, -2)
-    return (gq + q @ symmetric) @ inv(r).swapaxes(-1, -2)
-
-
-_qr.vjp(a=_qr_rule)
-
-
-@composite(several=True)
-def qr(a):
-    """An orthogonal and an upper triangular factor, `q @ r = a`, reduced, as `numpy.linalg.qr`."""
-    if a.ndim < 2:
-        raise ShapeError(
-            "qr: a matrix is needed", "at least 2 axes", f"shape {a.shape}", "give it two axes, as in x.reshape(1, n)"
-        )
-    rows, columns = a.shape[-2:]
-    if rows >= columns:
-        return _qr(a)
-    q, r = _qr(a[..., :rows])
-    return q, concatenate([r, q.swapaxes(-1, -2) @ a[..., rows:]], axis=-1)
-
-
-@op(several=True)
-def svd(xp, a, *, full_matrices=False):
-    """Singular values and vectors, `u @ diag(s) @ vh = a`, reduced, as `numpy.linalg.svd(…, full_matrices=False)`."""
-    if full_matrices and a.shape[-1] != a.shape[-2]:
-        raise ArgumentError(
-            "svd: only the reduced form has a derivative", "full_matrices=False, or square matrices", f"shape {a.shape}"
-        )
-    return tuple(xp.linalg.svd(a, full_matrices=False))
-
-
-def _svd_rule(g, out):
-    (gu, gs, gvh), (u, s, vh) = g, out
-    v, gv, ut = vh.swapaxes(-1, -2), gvh.swapaxes(-1, -2), u.swapaxes(-1, -2)
-    gap = s[..., None, :] ** 2 - s[..., :, None] ** 2  # (…, k, k)
-    equal = gap == 0
-    f = where(equal, 0, 1 / where(equal, 1, gap))
-    utgu, vtgv = ut @ gu, vh @ gv
-    turned_u = f * (utgu - utgu.swapaxes(-1, -2))  # (…, k, k)
-    turned_v = f * (vtgv - vtgv.swapaxes(-1, -2))
-    k = s.shape[-1]
-    inner = turned_u * s[..., None, :] + s[..., :, None] * turned_v + gs[..., None, :] * _eye(s, n=k)
-    result = u @ inner @ vh
-    if u.shape[-2] > k:
-        result = result + _over(gu - u @ utgu, s[..., None, :]) @ vh
-    if v.shape[-2] > k:
-        result = result + u @ _over(gv - v @ vtgv, s[..., None, :]).swapaxes(-1, -2)
-    return result
-
-
-def _over(x, s):
-    still = x == 0  # where nothing flows back, a singular value of 0 does no harm
-    return where(still, 0, x / where(still, 1, s))
-
-
-def _explain_svd(a):
-    if a.ndim < 2:
-        return "a matrix, or a stack of them", "give it two axes, as in x.reshape(1, n)"
-    return "finite numbers, float32 or float64", "look for NaN or infinity with mg.isfinite(x).all()"
-
-
-svd.explain = _explain_svd
-svd.vjp(a=_svd_rule)
+@composite
+def tensorsolve(a, b, *, axes=None):
+    """The `x` with `tensordot(a, x, x.ndim) = b`, as `numpy.linalg.tensorsolve`; `axes` of `a` are moved to its end first."""
+    if axes is not None:
+        moved = tuple([i % a.ndim for i in axes])
+        a = moveaxis(a, source=moved, destination=tuple(range(a.ndim - len(moved), a.ndim)))
+    rest = a.shape[b.ndim :]
+    flat = reshape(a, shape=(math.prod(b.shape), math.prod(rest)))
+    return reshape(solve(flat, reshape(b, shape=(-1,))), shape=rest)

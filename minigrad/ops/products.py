@@ -9,6 +9,7 @@ import numpy as np
 
 from ..engine.op import op
 from ..errors import ArgumentError, DtypeError, ShapeError, axes_of, axis_problem, describe, is_whole
+from .arithmetic import power
 from .composite import composite
 from .indexing import take
 from .reduction import sum as sum_
@@ -171,6 +172,15 @@ def cross(a, b, *, axis=-1):
     after, before = np.array([1, 2, 0]), np.array([2, 0, 1])
     first, second = [[take(x, indices=i, axis=axis) for i in (after, before)] for x in (a, b)]
     return first[0] * second[1] - first[1] * second[0]
+
+
+@composite
+def vander(a, *, N=None, increasing=False):
+    """The powers of a vector as columns, the highest first unless `increasing`, as NumPy's: (n,) -> (n, N)."""
+    if a.ndim != 1:
+        raise ShapeError("vander: a vector is needed", "1 axis", f"shape {tuple(a.shape)}")
+    powers = np.arange(a.shape[0] if N is None else N)
+    return power(a[:, None], powers if increasing else powers[::-1].copy())
 
 
 @composite(listed=True, method=False)

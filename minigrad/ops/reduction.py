@@ -259,7 +259,7 @@ def norm(a, *, ord=None, axis=None, keepdims=False):
 
 
 def _matrix_norm(a, ord, axis, keepdims):
-    from .linalg import svd
+    from .decompositions import svdvals
 
     if problem := axis_problem("norm", tuple(axis), a.ndim, a.shape):
         raise problem
@@ -271,7 +271,7 @@ def _matrix_norm(a, ord, axis, keepdims):
         totals = sum(abs_(a), axis=inner, keepdims=True)
         result = (max if ord > 0 else min)(totals, axis=outer, keepdims=True)
     elif ord in (2, -2, "nuc"):
-        values = svd(moveaxis(a, source=(rows, columns), destination=(-2, -1)))[1]
+        values = svdvals(moveaxis(a, source=(rows, columns), destination=(-2, -1)))
         result = sum(values, axis=-1) if ord == "nuc" else (max if ord == 2 else min)(values, axis=-1)
         result = reshape(result, shape=kept_shape(a.shape, (rows, columns)))
     else:

@@ -46,7 +46,10 @@ def _line(name: str, indent: str, method: bool) -> str:
             parts.append(f"*{p.name}: Any")
         else:
             parts.append(f"{p.name}: Any" + ("" if p.default is p.empty else f" = {p.default!r}"))
-    return f"{indent}def {name}({', '.join(parts)}) -> {'tuple[Tensor, ...]' if function.several else 'Tensor'}: ...\n"
+    result = "tuple[Tensor, ...]" if function.several is True else "Tensor"
+    if isinstance(function.several, type):  # a NamedTuple
+        result = f"results.{function.several.__name__}"
+    return f"{indent}def {name}({', '.join(parts)}) -> {result}: ...\n"
 
 
 def functions_stub() -> str:
@@ -54,7 +57,7 @@ def functions_stub() -> str:
     lines = [_line(name, "", method=False) for name in sorted(PUBLIC)]
     names = ", ".join(f'"{name}"' for name in sorted(PUBLIC))
     return (
-        HEAD.format("The ops as functions", "from .engine.tensor import Tensor")
+        HEAD.format("The ops as functions", "from .engine.tensor import Tensor\nfrom .ops import results")
         + f"\n__all__ = [{names}]\n\n"
         + "".join(lines)
     )
@@ -65,7 +68,8 @@ def methods_stub() -> str:
     text = (
         HEAD.format(
             "What every Tensor can do because an op of that name exists, or a protocol asks for it",
-            "from typing_extensions import Self\n\nimport numpy as np\n\nfrom ..hooks import HookHandle\nfrom .tensor import Tensor",
+            "from typing_extensions import Self\n\nimport numpy as np\n\nfrom ..hooks import HookHandle\n"
+            "from ..ops import results\nfrom .tensor import Tensor",
         )
         + "\nclass Methods:\n    __slots__ = ()\n"
     )

@@ -23,7 +23,7 @@ from minigrad.engine.tensor import Tensor
 from minigrad.ops.arithmetic import logical_not
 
 Rule = Callable[..., Any]
-OUTPUTS = {"svd": 3}  # how many outputs an op has that has more than two
+OUTPUTS = {"_svd": 3}  # how many outputs an op has that has more than two
 
 
 @dataclass(frozen=True)

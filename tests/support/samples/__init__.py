@@ -102,6 +102,7 @@ from . import (  # noqa: E402, F401  (they fill the table)
     layers,
     linalg,
     losses,
+    matrices,
     neural,
     picture_layers,
     reduction,

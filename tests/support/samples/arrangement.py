@@ -77,3 +77,5 @@ for label, given in {
 }.items():
     parts = [spread(*shape, seed=i) for i, shape in enumerate(given)]
     add("multi_dot", np.linalg.multi_dot, parts, label=label)
+for kwargs in ({}, {"N": 2}, {"N": 4, "increasing": True}):
+    add("vander", np.vander, spread(3), kwargs=kwargs, label=str(kwargs))

@@ -132,6 +132,8 @@ for label, shape in {"tall": (4, 2), "square": (3, 3), "stack": (2, 3, 2)}.items
     add("_qr", lambda a: tuple(np.linalg.qr(a)), normal(*shape, seed=3), label=label)
     add("qr", lambda a: tuple(np.linalg.qr(a)), normal(*shape, seed=3), label=label)
 add("qr", lambda a: tuple(np.linalg.qr(a)), normal(2, 4, seed=3), label="wide")
+add("qr", np.linalg.qr, normal(2, 4, seed=3), kwargs={"mode": "complete"}, label="complete")
+add("qr", np.linalg.qr, normal(3, 2, seed=3), kwargs={"mode": "r"}, label="r")
 for label, shape in {
     "tall": (4, 2),
     "square": (3, 3),
@@ -139,4 +141,12 @@ for label, shape in {
     "stack": (2, 3, 2),
     "wide stack": (2, 2, 3),
 }.items():
-    add("svd", lambda a: tuple(np.linalg.svd(a, full_matrices=False)), normal(*shape, seed=3), label=label)
+    for name in ("svd", "_svd"):
+        add(name, lambda a: tuple(np.linalg.svd(a, full_matrices=False)), normal(*shape, seed=3), label=label)
+add(
+    "svd",
+    lambda a, full_matrices: tuple(np.linalg.svd(a)),
+    normal(3, 3, seed=3),
+    kwargs={"full_matrices": True},
+    label="full square",
+)
