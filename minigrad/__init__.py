@@ -19,6 +19,7 @@ from .interop import from_dlpack
 from .ops.creation import (
     arange,
     empty,
+    empty_like,
     eye,
     full,
     full_like,
@@ -32,7 +33,20 @@ from .ops.creation import (
     zeros_like,
 )
 from .ops.diagonals import tril_indices, triu_indices
-from .ops.random import manual_seed, rand, randint, randn, randperm
+from .ops.random import (
+    bernoulli,
+    manual_seed,
+    multinomial,
+    normal,
+    rand,
+    rand_like,
+    randint,
+    randn,
+    randn_like,
+    randperm,
+    uniform,
+)
+from .ops.sets import allclose, array_equal, array_equiv
 from .saving import load, save
 from .transforms import grad, hessian, jacobian, jvp, recompute, value_and_grad, vjp
 
@@ -84,11 +98,16 @@ __all__ = [
     *_functions,
     "MinigradError",
     "Tensor",
+    "allclose",
     "arange",
+    "array_equal",
+    "array_equiv",
     "autograd",
+    "bernoulli",
     "bool_",
     "debug",
     "empty",
+    "empty_like",
     "enable_grad",
     "eye",
     "float16",
@@ -110,14 +129,18 @@ __all__ = [
     "linspace",
     "load",
     "manual_seed",
+    "multinomial",
     "nn",
     "no_grad",
+    "normal",
     "ones",
     "ones_like",
     "op",
     "rand",
+    "rand_like",
     "randint",
     "randn",
+    "randn_like",
     "randperm",
     "recompute",
     "save",
@@ -126,6 +149,7 @@ __all__ = [
     "tril_indices",
     "triu_indices",
     "uint8",
+    "uniform",
     "value_and_grad",
     "vjp",
     "zeros",

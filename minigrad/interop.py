@@ -15,7 +15,7 @@ from .engine.tensor import Tensor, wrap
 from .engine.writes import writes
 from .errors import PYTORCH_NAMES, ArgumentError, DtypeError, GradientError, ShapeError
 from .ops import FUNCTIONS
-from .ops.creation import constant, full_like, get_default_dtype, ones_like, zeros_like
+from .ops.creation import constant, empty_like, full_like, get_default_dtype, ones_like, zeros_like
 
 __all__ = ["NUMPY", "from_dlpack", "is_hint"]
 
@@ -30,6 +30,8 @@ ALIASES = {  # NumPy has two functions for one of ours
     np.around: "round",
     np.rint: "round",
     np.invert: "bitwise_invert",
+    np.radians: "deg2rad",
+    np.degrees: "rad2deg",
     np.linalg.matmul: "matmul",
     np.linalg.tensordot: "tensordot",
     np.linalg.vecdot: "vecdot",
@@ -47,7 +49,7 @@ def _counterparts(functions: dict[str, Callable[..., Any]]) -> dict[Callable[...
     table |= {theirs: functions[ours] for theirs, ours in ALIASES.items()}
     table |= {np.matrix_transpose: lambda x: x.mT, np.linalg.matrix_transpose: lambda x: x.mT}
     table |= {np.shape: lambda x: x.shape, np.ndim: lambda x: x.ndim, np.size: lambda x: x.size}
-    table |= {np.zeros_like: zeros_like, np.ones_like: ones_like, np.full_like: full_like}
+    table |= {np.zeros_like: zeros_like, np.ones_like: ones_like, np.full_like: full_like, np.empty_like: empty_like}
     table[np.linalg.svd] = lambda x, full_matrices=True, compute_uv=True: (
         functions["svd"](x, full_matrices=full_matrices) if compute_uv else functions["svdvals"](x)
     )

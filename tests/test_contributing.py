@@ -28,8 +28,8 @@ def span(start: str) -> str:
 
 # (file, what is there, and what is written behind it): what the sentences between the blocks ask for.
 LINES = [
-    ("tests/support/samples/elementwise.py", r"UNARY = \{.*\n", span('"exp2": (') + ",\n"),
-    ("tests/test_torch_elementwise.py", r"UNARY = \{\n", span('"exp2": Case') + ",\n"),
+    ("tests/support/samples/elementwise.py", r"UNARY = \{.*\n", span('"radians": (') + ",\n"),
+    ("tests/test_torch_elementwise.py", r"UNARY = \{\n", span('"radians": Case') + ",\n"),
     ("minigrad/nn/functional.py", r"__all__ = \[\n", '"swish",\n'),
     ("minigrad/nn/layers.py", r"from \.\.ops\.creation import ", "full, "),
     ("minigrad/nn/layers.py", r"__all__ = \[", '"Swish", '),
@@ -62,7 +62,7 @@ def touched(*kinds: str) -> set[str]:
 
 
 def test_few_files_are_touched():
-    assert len(touched("exp2")) <= 3
+    assert len(touched("radians")) <= 3
     assert len(touched("swish", "Swish")) <= 3
     assert len(touched("squared_relu")) <= 2
 
@@ -82,15 +82,15 @@ def test_an_op_a_layer_and_a_kernel_can_be_added_as_it_says(tmp_path):
     shutil.copy(ROOT / "setup.cfg", tmp_path)
     follow(tmp_path)
     run(tmp_path, "-m", "minigrad.ops.stubs")
-    assert "def exp2(a" in (tmp_path / "minigrad/functions.pyi").read_text(encoding="utf-8")
+    assert "def radians(a" in (tmp_path / "minigrad/functions.pyi").read_text(encoding="utf-8")
     if CUPY_IS_INSTALLED:
         run(tmp_path, "-m", "tests.support.cupy_names")
-        assert '"exp2"' in (tmp_path / "tests/support/cupy_names.json").read_text(encoding="utf-8")
-    chosen = "exp2 or swish or squared_relu or every_fused_op or every_layer_has"
+        assert '"radians"' in (tmp_path / "tests/support/cupy_names.json").read_text(encoding="utf-8")
+    chosen = "radians or swish or squared_relu or every_fused_op or every_layer_has"
     options = ["-m", "pytest", "-q", "-rA", "-p", "no:cacheprovider", "-k", chosen, *TESTS, "minigrad/nn/layers.py"]
     passed = re.findall(r"^PASSED (.*)$", run(tmp_path, *options), re.MULTILINE)
-    counts = {name: sum(name in one for one in passed) for name in ("exp2", "swish", "Swish", "squared_relu")}
-    assert counts["exp2"] >= 10 and counts["swish"] >= 5 and counts["Swish"] >= 3 and counts["squared_relu"] >= 10, (
+    counts = {name: sum(name in one for one in passed) for name in ("radians", "swish", "Swish", "squared_relu")}
+    assert counts["radians"] >= 10 and counts["swish"] >= 5 and counts["Swish"] >= 3 and counts["squared_relu"] >= 10, (
         counts
     )
     assert "minigrad/nn/layers.py::minigrad.nn.layers.Swish" in passed

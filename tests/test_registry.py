@@ -133,6 +133,8 @@ def test_float32_gradient_has_the_dtype_and_shape_of_its_input(name: str, sample
 def test_gradient_agrees_with_the_complex_step(name: str, sample: Sample) -> None:
     if sample.label == "far out":
         pytest.skip("its reference, logaddexp, does not take complex numbers")
+    if "dtype" in sample.kwargs:
+        pytest.skip("its result is of a real dtype")
     _, gradients, weights = first_gradients(name, sample, "float64")
     for i, g in enumerate(gradients):
         numeric = np.zeros(g.shape)
@@ -219,10 +221,14 @@ PUBLIC = {
     "elementwise": """
         add subtract multiply divide floor_divide remainder power negative positive abs sign exp expm1 log log1p log2 log10 sqrt
         rsqrt square reciprocal sin cos tan arcsin arccos arctan arctan2 sinh cosh tanh arcsinh arccosh arctanh hypot logaddexp
-        erf maximum minimum clip where floor ceil round trunc isnan isinf isfinite equal not_equal less less_equal greater
+        erf erfc erfinv lgamma digamma polygamma sinc logit xlogy exp2 cbrt lerp fmod nan_to_num isclose
+        maximum minimum clip where floor ceil round trunc isnan isinf isfinite equal not_equal less less_equal greater
         greater_equal logical_and logical_or logical_xor logical_not sigmoid relu leaky_relu elu selu gelu silu softplus mish
         hardtanh hardsigmoid logsigmoid softsign""",
-    "reductions": "sum mean var std prod max min argmax argmin any all logsumexp norm cumsum cumprod sort argsort topk median",
+    "reductions": """
+        sum mean var std prod max min argmax argmin any all logsumexp norm cumsum cumprod sort argsort topk median
+        nansum nanmean nanmax nanmin nanvar nanstd logcumsumexp cummax cummin diff searchsorted bincount histogram unique
+        bucketize isin count_nonzero""",
     "shape": """
         reshape ravel flatten transpose permute_dims swapaxes moveaxis expand_dims squeeze broadcast_to concatenate stack split
         unstack tile repeat flip roll pad tril triu diag diagonal meshgrid hstack vstack dstack column_stack block_diag atleast_1d

@@ -209,6 +209,12 @@ def empty(*shape: Any, dtype: Any = None, device: str | None = None, requires_gr
     )
 
 
+def empty_like(other: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+    """Whatever the memory holds, with the shape, dtype and device of `other`."""
+    model = other if isinstance(other, Tensor) else tensor(other)
+    return empty(model.shape, dtype=dtype or model.dtype, device=model.device, requires_grad=requires_grad)
+
+
 def zeros_like(other: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     """Zeros with the shape, dtype and device of `other`."""
     return full_like(other, 0, dtype, requires_grad)

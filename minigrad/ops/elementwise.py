@@ -16,6 +16,16 @@ def floating(a: Any) -> Any:
     return a * 1.0 if hasattr(a, "dtype") and a.dtype.kind in "biu" else a
 
 
+def widened(a: Any) -> Any:
+    """Floating, and float16 as float32: the sum of 70,000 ones is more than it can hold."""
+    return a.astype("float32") if a.dtype == "float16" else floating(a)
+
+
+def narrowed(result: Any, a: Any) -> Any:
+    """What was computed from `widened(a)`, in float16 again if `a` is."""
+    return result.astype("float16") if a.dtype == "float16" else result
+
+
 @elementwise(lowering="exp(a)")
 def exp(xp, a):
     """`e ** a`, as NumPy's."""
@@ -41,6 +51,15 @@ def log(xp, a):
 
 
 log.vjp(a=lambda g, a: g / a)
+
+
+@elementwise
+def exp2(xp, a):
+    """`2 ** a`, as NumPy's."""
+    return xp.exp2(a)
+
+
+exp2.vjp(a=lambda g, out: g * (out * math.log(2)))
 
 
 @elementwise(lowering="log1p(a)")
@@ -88,6 +107,15 @@ def rsqrt(xp, a):
 rsqrt.vjp(a=lambda g, out: -0.5 * g * out * out * out)
 
 
+@elementwise
+def cbrt(xp, a):
+    """The cube root, also of negative numbers, as NumPy's."""
+    return xp.cbrt(a)
+
+
+cbrt.vjp(a=lambda g, out: g / (3 * out * out))
+
+
 @elementwise(lowering="a * a")
 def square(xp, a):
     """`a * a`, as NumPy's."""
@@ -104,6 +132,24 @@ def reciprocal(xp, a):
 
 
 reciprocal.vjp(a=lambda g, out: -g * out * out)
+
+
+@elementwise(lowering="a * 0.017453292519943295")
+def deg2rad(xp, a):
+    """Degrees as radians, `a * π / 180`, as NumPy's."""
+    return xp.deg2rad(a)
+
+
+deg2rad.vjp(a=lambda g: g * (math.pi / 180))
+
+
+@elementwise(lowering="a * 57.29577951308232")
+def rad2deg(xp, a):
+    """Radians as degrees, `a * 180 / π`, as NumPy's."""
+    return xp.rad2deg(a)
+
+
+rad2deg.vjp(a=lambda g: g * (180 / math.pi))
 
 
 @elementwise(lowering="sin(a)")
@@ -254,8 +300,8 @@ def erf(xp, a):
     x = xp.abs(a)
     near, far = xp.minimum(x, 0.5), xp.clip(x, 0.5, 6)
     u = (2 / (2 + far) - 0.525) / 0.275  # from -1 to 1
-    small = near * _horner(near * near, _TAYLOR)
-    large = 1 - xp.exp(-far * far) * _horner(u, _TAIL)
+    small = near * horner(near * near, _TAYLOR)
+    large = 1 - xp.exp(-far * far) * horner(u, _TAIL)
     return xp.copysign(xp.where(x < 0.5, small, xp.where(xp.isnan(x), x, large)), a)
 
 
@@ -285,9 +331,9 @@ _TAIL = [
 ]
 
 
-def _horner(x, coefficients):
+def horner(x, coefficients):
     """`c₀ + x (c₁ + x (c₂ + …))`"""
-    total = x * 0 + coefficients[-1]
+    total = coefficients[-1]
     for c in reversed(coefficients[:-1]):
         total = total * x + c
     return total

@@ -8,18 +8,9 @@ import numpy as np
 
 from ..engine.op import op
 from .arithmetic import clip
-from .elementwise import elementwise, exp, floating, log, log1p, sigmoid
+from .elementwise import elementwise, exp, floating, log, log1p, narrowed, sigmoid, widened
 from .reduction import kept_shape
 from .reduction import sum as sum_
-
-
-def _wide(a):
-    """Floating, and float16 as float32: the sum of 70,000 ones is more than it can hold."""
-    return a.astype("float32") if a.dtype == "float16" else floating(a)
-
-
-def _like(result, a):
-    return result.astype("float16") if a.dtype == "float16" else result
 
 
 def _top(xp, a, axis):
@@ -39,10 +30,10 @@ def softmax(xp, a, *, axis=-1):
     >>> mg.nn.functional.softmax(mg.tensor([0.0, 0.0, 0.0, 0.0]))
     tensor([0.25, 0.25, 0.25, 0.25])
     """
-    wide = _wide(a)
+    wide = widened(a)
     e = xp.exp(wide - _top(xp, wide, axis))
     e /= e.sum(axis=axis, keepdims=True)
-    return _like(e, a)
+    return narrowed(e, a)
 
 
 def _softmax_parts(ops, a, axis=-1):
@@ -58,10 +49,10 @@ softmax.vjp(a=_softmax_rule)
 @op
 def log_softmax(xp, a, *, axis=-1):
     """`log(softmax(a))` along an axis, `a - log(sum(exp(a)))`, exact also where the softmax underflows."""
-    wide = _wide(a)
+    wide = widened(a)
     low = wide - _top(xp, wide, axis)
     with np.errstate(divide="ignore"):  # the logarithm of 0, where there are no elements
-        return _like(low - xp.log(xp.exp(low).sum(axis=axis, keepdims=True)), a)
+        return narrowed(low - xp.log(xp.exp(low).sum(axis=axis, keepdims=True)), a)
 
 
 def _log_softmax_parts(ops, a, axis=-1):
@@ -80,12 +71,12 @@ def _masked_softmax(xp, a, allowed, *, axis=-1):
 
     Outside the allowed elements `out` is 0, and so, by the very rule of the softmax, are the derivatives of any order.
     """
-    wide = xp.where(allowed, _wide(a), -math.inf)
+    wide = xp.where(allowed, widened(a), -math.inf)
     top = _top(xp, wide, axis)
     e = xp.exp(wide - xp.where(top == -math.inf, 0, top))
     total = e.sum(axis=axis, keepdims=True)
     e /= xp.where(total == 0, 1, total)
-    return _like(e, a)
+    return narrowed(e, a)
 
 
 def _masked_softmax_parts(ops, a, allowed, axis=-1):

@@ -1,20 +1,21 @@
-"""Reductions along axes, running sums and products, sorting."""
+"""Reductions along axes: sums, means, products, extremes, norms."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import numpy as np
 
 from ..engine.op import op
-from ..errors import ArgumentError, DtypeError, axes_of, axis_problem, is_whole
-from .along import take_along_axis
-from .arithmetic import abs_, isnan, power, sign, where
+from ..errors import ArgumentError, DtypeError, axes_of, axis_problem
+from .arithmetic import abs_, power, sign, where
 from .composite import composite
-from .creation import astype
-from .elementwise import elementwise, exp, floating
-from .shape import broadcast_to, flip, moveaxis, ravel, reshape, triu
+from .creation import as_dtype, astype
+from .elementwise import elementwise, exp, narrowed, widened
+from .shape import broadcast_to, moveaxis, reshape
 
 
 def kept_shape(shape: tuple[int, ...], axis: Any) -> tuple[int, ...]:
@@ -48,29 +49,32 @@ def _spread(g: Any, shape: tuple[int, ...], axis: Any) -> Any:
 
 
 @op(formulas={"a": "g, given to every number that was added"}, lowering="out + a")
-def sum(xp, a, *, axis=None, keepdims=False):
-    """The sum along axes, as NumPy's."""
-    return _total(xp, a, axis, keepdims)
+def sum(xp, a, *, axis=None, keepdims=False, dtype=None):
+    """The sum along axes, in `dtype` if that is given, as NumPy's."""
+    return _total(xp, a, axis, keepdims, dtype)
 
 
-def _total(xp, a, axis, keepdims):
-    return np.add.reduce(a, axis=axis, keepdims=keepdims) if xp is np else a.sum(axis=axis, keepdims=keepdims)
+def _total(xp, a, axis, keepdims, dtype=None):
+    dtype = dtype if dtype is None else as_dtype(dtype)
+    if xp is np:
+        return np.add.reduce(a, axis=axis, dtype=dtype, keepdims=keepdims)
+    return a.sum(axis=axis, dtype=dtype, keepdims=keepdims)
 
 
 sum.vjp(a=lambda g, a_shape, axis: _spread(g, a_shape, axis))
 
 
 @op(formulas={"a": "g / n, given to every number"})
-def mean(xp, a, *, axis=None, keepdims=False):
-    """The mean along axes, as NumPy's."""
-    if a.dtype.kind != "f" or a.dtype.itemsize < 4:
-        return a.mean(axis=axis, keepdims=keepdims)
+def mean(xp, a, *, axis=None, keepdims=False, dtype=None):
+    """The mean along axes, in `dtype` if that is given, as NumPy's; float16 is added up in float32."""
+    if dtype is not None or a.dtype.kind != "f" or a.dtype.itemsize < 4:
+        return a.mean(axis=axis, dtype=dtype and as_dtype(dtype), keepdims=keepdims)
     return _total(xp, a, axis, keepdims) / count_reduced(a.shape, axis)
 
 
-def _mean_parts(ops, a, axis=None, keepdims=False):
-    if a.dtype.kind != "f":
-        a = ops.astype(a, dtype="float64")
+def _mean_parts(ops, a, axis=None, keepdims=False, dtype=None):
+    if dtype is not None or a.dtype.kind != "f":
+        a = ops.astype(a, dtype=dtype or "float64")
     return ops.divide(ops.sum(a, axis=axis, keepdims=keepdims), count_reduced(a.shape, axis))
 
 
@@ -78,7 +82,20 @@ mean.lowering = _mean_parts
 mean.vjp(a=lambda g, a_shape, axis: _spread(g / (count_reduced(a_shape, axis) or 1), a_shape, axis))
 
 
+def halves_in_float32(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function on float16 as on float32, rounded at the end: squares, and sums of many, are more than float16 can hold."""
+
+    @wraps(function)
+    def wide(a: Any, **attrs: Any) -> Any:
+        if a.dtype != np.float16:
+            return function(a, **attrs)
+        return astype(function(astype(a, dtype="float32"), **attrs), dtype="float16")
+
+    return wide
+
+
 @composite
+@halves_in_float32
 def var(a, *, axis=None, ddof=0, keepdims=False):
     """The variance along axes, as NumPy's: divided by `n - ddof`, and ddof is 0 unless given."""
     if a.dtype.kind == "c":
@@ -89,6 +106,7 @@ def var(a, *, axis=None, ddof=0, keepdims=False):
 
 
 @composite
+@halves_in_float32
 def std(a, *, axis=None, ddof=0, keepdims=False):
     """The standard deviation along axes, as NumPy's; where it is 0, so is its gradient."""
     return _safe_sqrt(var(a, axis=axis, ddof=ddof, keepdims=keepdims))
@@ -104,9 +122,9 @@ _safe_sqrt.vjp(a=lambda g, out: where(out == 0, 0, g / (2 * where(out == 0, 1, o
 
 
 @op(lowering="out * a")
-def prod(xp, a, *, axis=None, keepdims=False):
-    """The product along axes, as NumPy's; its gradient is finite also at zeros."""
-    return a.prod(axis=axis, keepdims=keepdims)
+def prod(xp, a, *, axis=None, keepdims=False, dtype=None):
+    """The product along axes, in `dtype` if that is given, as NumPy's; its gradient is finite also at zeros."""
+    return a.prod(axis=axis, dtype=dtype and as_dtype(dtype), keepdims=keepdims)
 
 
 @prod.vjp
@@ -124,11 +142,11 @@ def _product_of_others(a, axis):
     lines = moveaxis(a, source=axes, destination=last)
     moved = lines.shape
     lines = reshape(lines, shape=(*moved[: a.ndim - len(axes)], -1))
-    others = prod(_without_diagonal(lines), axis=-1)  # (…, n, n) -> (…, n)
+    others = prod(without_diagonal(lines), axis=-1)  # (…, n, n) -> (…, n)
     return moveaxis(reshape(others, shape=moved), source=last, destination=axes)
 
 
-def _without_diagonal(lines):
+def without_diagonal(lines):
     """(…, n) -> (…, n, n): each row is the line, with 1 in place of its own element."""
     n = lines.shape[-1]
     rows = broadcast_to(reshape(lines, shape=(*lines.shape[:-1], 1, n)), shape=(*lines.shape[:-1], n, n))
@@ -196,11 +214,11 @@ def all(xp, a, *, axis=None, keepdims=False):
 @op
 def logsumexp(xp, a, *, axis=None, keepdims=False):
     """`log(sum(exp(a)))` along axes, without overflow; where every element is -inf, the gradient is 0."""
-    a = floating(a)
-    top = a.max(axis=axis, keepdims=True) if a.size else xp.zeros(kept_shape(a.shape, axis), a.dtype)
+    wide = widened(a)
+    top = wide.max(axis=axis, keepdims=True) if a.size else xp.zeros(kept_shape(a.shape, axis), wide.dtype)
     top = xp.where(xp.isfinite(top), top, 0)
     with np.errstate(divide="ignore"):  # the logarithm of 0, where every element is -inf
-        total = xp.log(xp.exp(a - top).sum(axis=axis, keepdims=True)) + top
+        total = narrowed(xp.log(xp.exp(wide - top).sum(axis=axis, keepdims=True)) + top, a)
     return total if keepdims else xp.squeeze(total, axis=axis)
 
 
@@ -226,6 +244,7 @@ logsumexp.vjp(a=_logsumexp_rule)
 
 
 @composite
+@halves_in_float32
 def norm(a, *, ord=None, axis=None, keepdims=False):
     """The length of vectors (`axis` an int) or of the whole tensor (no axis, no ord), as `numpy.linalg.norm`.
 
@@ -278,102 +297,3 @@ def _matrix_norm(a, ord, axis, keepdims):
         raise ArgumentError(f"norm: unknown ord {ord!r}", "'fro', 'nuc', 1, -1, 2, -2, inf or -inf for a matrix")
     kept = tuple(n for i, n in enumerate(a.shape) if i not in (rows, columns))
     return result if keepdims else reshape(result, shape=kept)
-
-
-@op
-def _cumsum(xp, a, *, axis):
-    """The running sum along one axis."""
-    return xp.cumsum(a, axis=axis)
-
-
-_cumsum.vjp(a=lambda g, axis: flip(_cumsum(flip(g, axis=axis), axis=axis), axis=axis))
-
-
-@op
-def _cumprod(xp, a, *, axis):
-    """The running product along one axis."""
-    return xp.cumprod(a, axis=axis)
-
-
-def _cumprod_rule(g, a, out, axis):
-    if not (a == 0).any():
-        return flip(_cumsum(flip(g * out, axis=axis), axis=axis), axis=axis) / a
-    lines, g = moveaxis(a, source=axis, destination=-1), moveaxis(g, source=axis, destination=-1)
-    later = _cumprod(_without_diagonal(lines), axis=-1)  # (…, n, n): at [i, k] the product up to k, without i
-    weighted = reshape(g, shape=(*g.shape[:-1], 1, g.shape[-1])) * triu(later)
-    return moveaxis(sum(weighted, axis=-1), source=-1, destination=axis)
-
-
-_cumprod.vjp(a=_cumprod_rule)
-
-
-@composite
-def cumsum(a, *, axis=None):
-    """The running sum along an axis, or of the raveled tensor, as NumPy's."""
-    return _cumsum(ravel(a), axis=0) if axis is None else _cumsum(a, axis=axis)
-
-
-@composite
-def cumprod(a, *, axis=None):
-    """The running product along an axis, or of the raveled tensor, as NumPy's; its gradient is finite also at zeros."""
-    return _cumprod(ravel(a), axis=0) if axis is None else _cumprod(a, axis=axis)
-
-
-@op
-def argsort(xp, a, *, axis=-1, descending=False):
-    """The positions that would sort along an axis; equal elements keep their order."""
-    if not isinstance(descending, (bool, np.bool_)):
-        raise ArgumentError("argsort: descending must be True or False", "a bool", repr(descending))
-    if not descending:
-        return xp.argsort(a, axis=axis, kind="stable")
-    backwards = xp.argsort(xp.flip(a, axis=axis), axis=axis, kind="stable")
-    return xp.flip(a.shape[axis] - 1 - backwards, axis=axis)
-
-
-@composite
-def sort(a, *, axis=-1, descending=False):
-    """The elements in rising (or falling) order along an axis, as NumPy's."""
-    if axis is None:
-        a, axis = ravel(a), 0
-    return take_along_axis(a, indices=argsort(a, axis=axis, descending=descending), axis=axis)
-
-
-@composite(several=True)
-def topk(a, *, k, axis=-1, largest=True):
-    """The `k` largest (or smallest) elements along an axis, in order, and their positions, as PyTorch's."""
-    if problem := axis_problem("topk", axis, a.ndim, a.shape):
-        raise problem
-    size = a.shape[axis]
-    if not is_whole(k) or not 0 <= k <= size:
-        raise ArgumentError(
-            "topk: k is out of range",
-            f"a whole number from 0 to {size}, the size of axis {axis} of {a.shape}",
-            f"k={k!r}",
-            "take a smaller k, or another axis",
-        )
-    order = argsort(a, axis=axis, descending=largest)
-    positions = order[(slice(None),) * (axis % a.ndim) + (slice(0, k),)]
-    return take_along_axis(a, indices=positions, axis=axis), positions
-
-
-@composite
-def median(a, *, axis=None, keepdims=False):
-    """The middle element along an axis, or the mean of the two middle ones, as NumPy's; NaN if there is one."""
-    if a.dtype.kind == "b":
-        raise DtypeError("median: booleans have no median", "numbers", a.dtype, "use x.astype('float32')")
-    if axis is not None and (problem := axis_problem("median", axis, a.ndim, a.shape)):
-        raise problem
-    reduced = tuple(range(a.ndim)) if axis is None else tuple(i % a.ndim for i in axes_of(axis))
-    kept = kept_shape(a.shape, reduced)
-    if len(reduced) == 1:
-        line, along = a, reduced[0]
-    else:
-        moved = moveaxis(a, source=reduced, destination=tuple(range(-len(reduced), 0)))
-        along = a.ndim - len(reduced)
-        line = reshape(moved, shape=(*moved.shape[:along], count_reduced(a.shape, reduced)))
-    ordered = sort(line, axis=along)
-    size = line.shape[along]
-    middle = (slice(None),) * along + (slice((size - 1) // 2, size // 2 + 1),)
-    result = mean(ordered[middle], axis=along, keepdims=True)
-    result = where(any(isnan(line), axis=along, keepdims=True), math.nan, result)
-    return reshape(result, shape=kept if keepdims else tuple(n for i, n in enumerate(a.shape) if i not in reduced))

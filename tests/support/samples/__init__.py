@@ -97,6 +97,7 @@ def normal(*sizes: int, seed: int = 0) -> np.ndarray:
 from . import (  # noqa: E402, F401  (they fill the table)
     activation_functions,
     arrangement,
+    cumulative,
     elementwise,
     indexing,
     layers,
@@ -104,9 +105,13 @@ from . import (  # noqa: E402, F401  (they fill the table)
     losses,
     matrices,
     neural,
+    numbers,
     picture_layers,
     reduction,
     scatter,
+    searching,
+    sets,
     shape,
+    special,
     windows,
 )
