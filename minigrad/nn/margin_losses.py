@@ -11,10 +11,10 @@ from ..ops.activations import relu, softplus
 from ..ops.along import one_hot, take_along_axis
 from ..ops.arithmetic import clip, minimum, where
 from ..ops.creation import astype
+from ..ops.cumulative import cumprod
 from ..ops.elementwise import rsqrt, square
 from ..ops.neural import _logistic_loss
 from ..ops.reduction import any as any_
-from ..ops.reduction import cumprod
 from ..ops.reduction import sum as sum_
 from ..ops.shape import expand_dims
 from ..tracer import is_compiling

@@ -331,7 +331,7 @@ _TAIL = [
 ]
 
 
-def horner(x, coefficients):
+def horner(x: Any, coefficients: Any) -> Any:
     """`c₀ + x (c₁ + x (c₂ + …))`"""
     total = coefficients[-1]
     for c in reversed(coefficients[:-1]):

@@ -146,7 +146,7 @@ def _product_of_others(a, axis):
     return moveaxis(reshape(others, shape=moved), source=last, destination=axes)
 
 
-def without_diagonal(lines):
+def without_diagonal(lines: Any) -> Any:
     """(…, n) -> (…, n, n): each row is the line, with 1 in place of its own element."""
     n = lines.shape[-1]
     rows = broadcast_to(reshape(lines, shape=(*lines.shape[:-1], 1, n)), shape=(*lines.shape[:-1], n, n))
