@@ -8,7 +8,9 @@ from . import (
     attention,
     containers,
     convolutions,
+    dropouts,
     layers,
+    loss_layers,
     mlp,
     module,
     normalization,
@@ -24,7 +26,9 @@ from .activations import *  # noqa: F403
 from .attention import *  # noqa: F403
 from .containers import *  # noqa: F403
 from .convolutions import *  # noqa: F403
+from .dropouts import *  # noqa: F403
 from .layers import *  # noqa: F403
+from .loss_layers import *  # noqa: F403
 from .mlp import *  # noqa: F403
 from .module import *  # noqa: F403
 from .normalization import *  # noqa: F403
@@ -39,7 +43,9 @@ __all__ += activations.__all__
 __all__ += attention.__all__
 __all__ += containers.__all__
 __all__ += convolutions.__all__
+__all__ += dropouts.__all__
 __all__ += layers.__all__
+__all__ += loss_layers.__all__
 __all__ += mlp.__all__
 __all__ += module.__all__
 __all__ += normalization.__all__

@@ -6,26 +6,41 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from ..engine.tensor import Tensor
+from ..errors import ShapeError
+from ..ops.creation import full, tensor
 from . import functional as F
-from .module import Module
+from .layers import check_sizes
+from .module import Module, Parameter
 
 __all__ = [
+    "CELU",
     "ELU",
     "GELU",
+    "GLU",
     "SELU",
+    "Hardshrink",
     "Hardsigmoid",
+    "Hardswish",
     "Hardtanh",
     "LeakyReLU",
     "LogSigmoid",
     "LogSoftmax",
     "Mish",
+    "PReLU",
+    "RReLU",
     "ReLU",
+    "ReLU6",
     "SiLU",
     "Sigmoid",
     "Softmax",
+    "Softmax2d",
+    "Softmin",
     "Softplus",
+    "Softshrink",
     "Softsign",
     "Tanh",
+    "Tanhshrink",
+    "Threshold",
 ]
 
 
@@ -50,6 +65,21 @@ class ReLU(_Activation):
     function = staticmethod(F.relu)
 
 
+class ReLU6(_Activation):
+    """`min(max(0, x), 6)`."""
+
+    function = staticmethod(F.relu6)
+
+
+class Threshold(_Activation):
+    """`x` where it is above the threshold, else `value`."""
+
+    function, options = staticmethod(F.threshold), ("threshold", "value")
+
+    def __init__(self, threshold: float, value: float):
+        self.threshold, self.value = threshold, value
+
+
 class LeakyReLU(_Activation):
     """`x` where it is positive, else `negative_slope * x`."""
 
@@ -59,10 +89,47 @@ class LeakyReLU(_Activation):
         self.negative_slope = negative_slope
 
 
+class PReLU(Module):
+    """`x` where it is positive, else `weight * x` with slopes that are learned, one or one for each channel: (N, C, …) -> the same."""
+
+    def __init__(self, num_parameters: int = 1, init: float = 0.25, dtype: Any = None, device: str | None = None):
+        check_sizes(self, num_parameters=num_parameters)
+        self.num_parameters = num_parameters
+        self.weight = Parameter(full((num_parameters,), init, dtype=dtype, device=device))
+
+    def forward(self, input: Any) -> Tensor:
+        return F.prelu(input, self.weight)
+
+    def extra_repr(self) -> str:
+        return f"num_parameters={self.num_parameters}"
+
+
+class RReLU(Module):
+    """`x` where it is positive, else `slope * x`: a random slope for each element in training, else their mean."""
+
+    def __init__(self, lower: float = 1 / 8, upper: float = 1 / 3):
+        self.lower, self.upper = lower, upper
+
+    def forward(self, input: Any) -> Tensor:
+        return F.rrelu(input, self.lower, self.upper, self.training)
+
+    def extra_repr(self) -> str:
+        return f"lower={self.lower}, upper={self.upper}"
+
+
 class ELU(_Activation):
     """`x` where it is positive, else `alpha * (exp(x) - 1)`."""
 
     function, options = staticmethod(F.elu), ("alpha",)
+
+    def __init__(self, alpha: float = 1.0):
+        self.alpha = alpha
+
+
+class CELU(_Activation):
+    """`x` where it is positive, else `alpha * (exp(x / alpha) - 1)`, which has slope 1 at 0."""
+
+    function, options = staticmethod(F.celu), ("alpha",)
 
     def __init__(self, alpha: float = 1.0):
         self.alpha = alpha
@@ -140,6 +207,45 @@ class Hardsigmoid(_Activation):
     function = staticmethod(F.hardsigmoid)
 
 
+class Hardswish(_Activation):
+    """`x * hardsigmoid(x)`."""
+
+    function = staticmethod(F.hardswish)
+
+
+class Hardshrink(_Activation):
+    """`x`, but 0 where it is at most `lambd` away from 0."""
+
+    function, options = staticmethod(F.hardshrink), ("lambd",)
+
+    def __init__(self, lambd: float = 0.5):
+        self.lambd = lambd
+
+
+class Softshrink(_Activation):
+    """`x` moved towards 0 by `lambd`, and 0 where it is nearer than that."""
+
+    function, options = staticmethod(F.softshrink), ("lambd",)
+
+    def __init__(self, lambd: float = 0.5):
+        self.lambd = lambd
+
+
+class Tanhshrink(_Activation):
+    """`x - tanh(x)`."""
+
+    function = staticmethod(F.tanhshrink)
+
+
+class GLU(_Activation):
+    """`a * sigmoid(b)`, where a and b are the halves of `x` along an axis, the last unless given."""
+
+    function, options = staticmethod(F.glu), ("axis",)
+
+    def __init__(self, axis: int = -1):
+        self.axis = axis
+
+
 class Softmax(_Activation):
     """`exp(x) / sum(exp(x))` along an axis, the last unless given."""
 
@@ -156,3 +262,22 @@ class LogSoftmax(_Activation):
 
     def __init__(self, axis: int = -1):
         self.axis = axis
+
+
+class Softmin(_Activation):
+    """`softmax(-x)` along an axis, the last unless given."""
+
+    function, options = staticmethod(F.softmin), ("axis",)
+
+    def __init__(self, axis: int = -1):
+        self.axis = axis
+
+
+class Softmax2d(Module):
+    """The softmax over the channels at each place of a picture: (N, C, H, W) or (C, H, W) -> the same."""
+
+    def forward(self, input: Any) -> Tensor:
+        x = input if isinstance(input, Tensor) else tensor(input)
+        if x.ndim not in (3, 4):
+            raise ShapeError("Softmax2d: the input is no picture", "(N, C, H, W) or (C, H, W)", x.shape)
+        return F.softmax(x, axis=-3)

@@ -1,8 +1,9 @@
-"""The plain layers: Linear, Embedding, Dropout, Flatten, Identity. Arguments, defaults and start values are PyTorch's."""
+"""The plain layers: linear ones, embeddings, and those that only reshape. Arguments, defaults and start values are PyTorch's."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from ..engine.modes import no_grad
@@ -13,7 +14,17 @@ from . import functional as F
 from . import init
 from .module import Module, Parameter
 
-__all__ = ["Dropout", "Embedding", "Flatten", "Identity", "Linear"]
+__all__ = [
+    "Bilinear",
+    "CosineSimilarity",
+    "Embedding",
+    "EmbeddingBag",
+    "Flatten",
+    "Identity",
+    "Linear",
+    "PairwiseDistance",
+    "Unflatten",
+]
 
 
 def check_sizes(layer: Module, **sizes: Any) -> None:
@@ -61,6 +72,38 @@ class Linear(Module):
 
     def extra_repr(self) -> str:
         return f"{self.in_features}, {self.out_features}" + (", bias=False" if self.bias is None else "")
+
+
+class Bilinear(Module):
+    """`x1ᵀ · weight[o] · x2 + bias[o]` for each output o: (…, in1_features), (…, in2_features) -> (…, out_features)."""
+
+    def __init__(
+        self,
+        in1_features: int,
+        in2_features: int,
+        out_features: int,
+        bias: bool = True,
+        dtype: Any = None,
+        device: str | None = None,
+    ):
+        check_sizes(self, in1_features=in1_features, in2_features=in2_features, out_features=out_features)
+        self.in1_features, self.in2_features, self.out_features = in1_features, in2_features, out_features
+        self.weight = new_parameter((out_features, in1_features, in2_features), dtype, device)
+        self.bias = new_parameter((out_features,), dtype, device) if bias else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw weight and bias anew, evenly from ±1 / sqrt(in1_features)."""
+        bound = 1 / math.sqrt(self.in1_features)
+        for parameter in self.parameters():
+            init.uniform_(parameter, -bound, bound)
+
+    def forward(self, input1: Any, input2: Any) -> Tensor:
+        return F.bilinear(input1, input2, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        sizes = f"{self.in1_features}, {self.in2_features}, {self.out_features}"
+        return sizes + (", bias=False" if self.bias is None else "")
 
 
 class Embedding(Module):
@@ -127,19 +170,79 @@ class Embedding(Module):
         return f"{self.num_embeddings}, {self.embedding_dim}{padding}"
 
 
-class Dropout(Module):
-    """In training, each element becomes 0 with probability `p` and the others are divided by `1 - p`; else nothing happens."""
+class EmbeddingBag(Embedding):
+    """The mean, sum or largest of the vectors of each bag: (B, L), or (n,) with offsets (B,) -> (B, embedding_dim).
 
-    def __init__(self, p: float = 0.5):
-        if not 0 <= p <= 1:
-            raise ArgumentError("Dropout: p is a probability", "0 to 1", p)
-        self.p = p
+    >>> import minigrad as mg
+    >>> bags = mg.nn.EmbeddingBag(10, 3, mode="sum")
+    >>> bags(mg.tensor([1, 2, 4, 5, 4]), offsets=mg.tensor([0, 2])).shape
+    (2, 3)
+    """
 
-    def forward(self, input: Any) -> Tensor:
-        return F.dropout(input, self.p, self.training)
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        *,
+        mode: str = "mean",
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+        dtype: Any = None,
+        device: str | None = None,
+    ):
+        super().__init__(num_embeddings, embedding_dim, padding_idx, dtype, device)
+        self.mode, self.include_last_offset = mode, include_last_offset
+
+    def forward(self, input: Any, offsets: Any = None, per_sample_weights: Any = None) -> Tensor:
+        return F.embedding_bag(
+            input,
+            self.weight,
+            offsets,
+            mode=self.mode,
+            per_sample_weights=per_sample_weights,
+            include_last_offset=self.include_last_offset,
+            padding_idx=self.padding_idx,
+        )
 
     def extra_repr(self) -> str:
-        return f"p={self.p}"
+        return f"{super().extra_repr()}, mode={self.mode!r}"
+
+
+class CosineSimilarity(Module):
+    """`x1 · x2 / (|x1| |x2|)` along an axis: `cosine_similarity` as a module."""
+
+    def __init__(self, axis: int = 1, eps: float = 1e-8):
+        self.axis, self.eps = axis, eps
+
+    def forward(self, x1: Any, x2: Any) -> Tensor:
+        return F.cosine_similarity(x1, x2, self.axis, self.eps)
+
+
+class PairwiseDistance(Module):
+    """`|x1 - x2|` with the p-norm along the last axis: `pairwise_distance` as a module."""
+
+    def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdims: bool = False):
+        self.p, self.eps, self.keepdims = p, eps, keepdims
+
+    def forward(self, x1: Any, x2: Any) -> Tensor:
+        return F.pairwise_distance(x1, x2, self.p, self.eps, self.keepdims)
+
+
+class Unflatten(Module):
+    """One axis cut into several, the reverse of Flatten: with `Unflatten(1, (3, 4))`, (N, 12) -> (N, 3, 4)."""
+
+    def __init__(self, axis: int, unflattened_size: Sequence[int]):
+        self.axis, self.unflattened_size = axis, tuple(unflattened_size)
+
+    def forward(self, input: Any) -> Tensor:
+        x = input if isinstance(input, Tensor) else tensor(input)
+        if wrong := axis_problem("Unflatten", self.axis, x.ndim, x.shape):
+            raise wrong
+        axis = self.axis % x.ndim
+        return x.reshape(*x.shape[:axis], *self.unflattened_size, *x.shape[axis + 1 :])
+
+    def extra_repr(self) -> str:
+        return f"axis={self.axis}, unflattened_size={self.unflattened_size}"
 
 
 class Flatten(Module):

@@ -10,7 +10,8 @@ from ..engine.tensor import Tensor
 from ..errors import ArgumentError, nearest
 from ..ops import FUNCTIONS
 from . import functional as F
-from .layers import Dropout, Linear
+from .dropouts import Dropout
+from .layers import Linear
 from .module import Module
 
 __all__ = ["MLP"]

@@ -1,4 +1,4 @@
-"""Normalisation: LayerNorm and RMSNorm over the last axes, BatchNorm over the batch."""
+"""Normalisation: over the last axes, over the batch, over groups of channels, over each channel of an example."""
 
 from __future__ import annotations
 
@@ -13,7 +13,18 @@ from . import functional as F
 from .layers import check_sizes
 from .module import Module, Parameter
 
-__all__ = ["BatchNorm1d", "BatchNorm2d", "LayerNorm", "RMSNorm"]
+__all__ = [
+    "BatchNorm1d",
+    "BatchNorm2d",
+    "BatchNorm3d",
+    "GroupNorm",
+    "InstanceNorm1d",
+    "InstanceNorm2d",
+    "InstanceNorm3d",
+    "LayerNorm",
+    "LocalResponseNorm",
+    "RMSNorm",
+]
 
 
 def _sizes(layer: Module, normalized_shape: int | Sequence[int]) -> tuple[int, ...]:
@@ -75,8 +86,50 @@ class RMSNorm(Module):
         return f"{self.normalized_shape}, eps={self.eps}"
 
 
+class GroupNorm(Module):
+    """`(x - mean) / sqrt(var + eps) * weight + bias` over each group of channels of an example: (N, C, …) -> the same."""
+
+    def __init__(
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        dtype: Any = None,
+        device: str | None = None,
+        bias: bool = True,
+    ):
+        check_sizes(self, num_groups=num_groups, num_channels=num_channels)
+        if num_channels % num_groups:
+            got = f"{num_channels} in {num_groups} groups"
+            raise ArgumentError("GroupNorm: the channels do not divide into groups", "a multiple of num_groups", got)
+        self.num_groups, self.num_channels, self.eps = num_groups, num_channels, eps
+        self.weight = Parameter(ones(num_channels, dtype=dtype, device=device)) if affine else None
+        self.bias = Parameter(zeros(num_channels, dtype=dtype, device=device)) if affine and bias else None
+
+    def forward(self, input: Any) -> Tensor:
+        return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}"
+
+
+class LocalResponseNorm(Module):
+    """`x / (k + alpha · mean(x²))^beta`, with the mean over `size` channels around each: (N, C, …) -> the same."""
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0):
+        check_sizes(self, size=size)
+        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
+
+    def forward(self, input: Any) -> Tensor:
+        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self) -> str:
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+
+
 class _BatchNorm(Module):
-    """What BatchNorm1d and BatchNorm2d share; they differ in the number of axes they take."""
+    """What the batch norms share; they differ in the number of axes they take."""
 
     couples_batch = True
     axes: dict[int, str]  # number of axes -> the shape as an error shows it
@@ -109,10 +162,7 @@ class _BatchNorm(Module):
     num_batches_tracked: Tensor | None
 
     def forward(self, input: Any) -> Tensor:
-        x = input if isinstance(input, Tensor) else tensor(input)
-        if x.ndim not in self.axes or x.shape[1] != self.num_features:
-            expected = " or ".join(shape.replace("C", str(self.num_features)) for shape in self.axes.values())
-            raise ShapeError(f"{type(self).__name__}: the input does not fit", expected, x.shape)
+        x = self._checked(input)
         own = self.training or self.running_mean is None  # normalise with the batch's own statistics
         result = F.batch_norm(
             x, self.running_mean, self.running_var, self.weight, self.bias, own, self._share(), self.eps
@@ -121,6 +171,15 @@ class _BatchNorm(Module):
             with no_grad():
                 self.num_batches_tracked += 1
         return result
+
+    def _checked(self, input: Any) -> Tensor:
+        """The input as a Tensor; one with other axes or channels is refused."""
+        x = input if isinstance(input, Tensor) else tensor(input)
+        shape = self.axes.get(x.ndim, "")
+        if not shape or x.shape[0 if shape.startswith("(C") else 1] != self.num_features:
+            expected = " or ".join(shape.replace("C", str(self.num_features)) for shape in self.axes.values())
+            raise ShapeError(f"{type(self).__name__}: the input does not fit", expected, x.shape)
+        return x
 
     def _share(self) -> float:
         """How far the running statistics move towards the batch's: `momentum`, or so that they are a plain mean."""
@@ -146,3 +205,59 @@ class BatchNorm2d(_BatchNorm):
     """The same for pictures: (N, C, H, W) -> the same."""
 
     axes = {4: "(N, C, H, W)"}
+
+
+class BatchNorm3d(_BatchNorm):
+    """The same for volumes: (N, C, D, H, W) -> the same."""
+
+    axes = {5: "(N, C, D, H, W)"}
+
+
+class _InstanceNorm(_BatchNorm):
+    """What the instance norms share: the axes with a batch, and those without."""
+
+    couples_batch = False
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        dtype: Any = None,
+        device: str | None = None,
+    ):
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype, device)
+
+    def forward(self, input: Any) -> Tensor:
+        x = self._checked(input)
+        single = self.axes[x.ndim].startswith("(C")
+        own = self.training or self.running_mean is None
+        share = 0.0 if self.momentum is None else self.momentum
+        result = F.instance_norm(
+            x[None] if single else x, self.running_mean, self.running_var, self.weight, self.bias, own, share, self.eps
+        )
+        return result[0] if single else result
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """`(x - mean) / sqrt(var + eps)` for each channel of each example: (N, C, L) or (C, L) -> the same.
+
+    With `affine` it is scaled and shifted by weight and bias; with `track_running_stats` running statistics learn from
+    those of the examples, and are used in eval mode.
+    """
+
+    axes = {3: "(N, C, L)", 2: "(C, L)"}
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """The same for pictures: (N, C, H, W) or (C, H, W) -> the same."""
+
+    axes = {4: "(N, C, H, W)", 3: "(C, H, W)"}
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """The same for volumes: (N, C, D, H, W) or (C, D, H, W) -> the same."""
+
+    axes = {5: "(N, C, D, H, W)", 4: "(C, D, H, W)"}

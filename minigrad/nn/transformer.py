@@ -14,7 +14,8 @@ from ..engine.tensor import Tensor
 from ..errors import ArgumentError, CallError, nearest
 from .attention import KVCache, MultiHeadAttention
 from .containers import ModuleList
-from .layers import Dropout, check_sizes
+from .dropouts import Dropout
+from .layers import check_sizes
 from .mlp import MLP
 from .module import Module
 from .normalization import LayerNorm, RMSNorm
