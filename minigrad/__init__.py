@@ -3,7 +3,22 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from numpy import bool_, float16, float32, float64, int8, int16, int32, int64, uint8
+from numpy import (
+    bool_,
+    complex64,
+    complex128,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
 
 from . import autograd
 from . import hooks as _hooks  # noqa: F401  (Tensor gets register_hook)
@@ -105,6 +120,8 @@ __all__ = [
     "autograd",
     "bernoulli",
     "bool_",
+    "complex128",
+    "complex64",
     "debug",
     "empty",
     "empty_like",
@@ -148,6 +165,9 @@ __all__ = [
     "tensor",
     "tril_indices",
     "triu_indices",
+    "uint16",
+    "uint32",
+    "uint64",
     "uint8",
     "uniform",
     "value_and_grad",
