@@ -9,6 +9,7 @@ from . import (
     containers,
     convolutions,
     dropouts,
+    images,
     layers,
     loss_layers,
     mlp,
@@ -27,6 +28,7 @@ from .attention import *  # noqa: F403
 from .containers import *  # noqa: F403
 from .convolutions import *  # noqa: F403
 from .dropouts import *  # noqa: F403
+from .images import *  # noqa: F403
 from .layers import *  # noqa: F403
 from .loss_layers import *  # noqa: F403
 from .mlp import *  # noqa: F403
@@ -44,6 +46,7 @@ __all__ += attention.__all__
 __all__ += containers.__all__
 __all__ += convolutions.__all__
 __all__ += dropouts.__all__
+__all__ += images.__all__
 __all__ += layers.__all__
 __all__ += loss_layers.__all__
 __all__ += mlp.__all__

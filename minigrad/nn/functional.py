@@ -42,6 +42,8 @@ from . import (
     ctc,
     dropout_functions,
     embedding_functions,
+    grid_sampling,
+    image_functions,
     likelihood_losses,
     margin_losses,
     norm_functions,
@@ -54,6 +56,8 @@ from .declaration import TensorLike, function
 from .dropout_functions import *  # noqa: F403
 from .dropout_functions import check_probability
 from .embedding_functions import *  # noqa: F403
+from .grid_sampling import *  # noqa: F403
+from .image_functions import *  # noqa: F403
 from .likelihood_losses import *  # noqa: F403
 from .losses import (
     binary_cross_entropy_with_logits,
@@ -105,6 +109,8 @@ __all__ += conv_functions.__all__
 __all__ += ctc.__all__
 __all__ += dropout_functions.__all__
 __all__ += embedding_functions.__all__
+__all__ += grid_sampling.__all__
+__all__ += image_functions.__all__
 __all__ += likelihood_losses.__all__
 __all__ += margin_losses.__all__
 __all__ += norm_functions.__all__

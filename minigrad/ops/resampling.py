@@ -6,7 +6,6 @@ with its taps transposed, so every order follows.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -61,9 +60,11 @@ def area_taps(size: int, out: int) -> Taps:
 
 
 def nearest_taps(size: int, out: int, scale: float, exact: bool) -> Taps:
-    """The nearest element: that at the left edge of each new one or, if `exact`, at its middle; in float32, as PyTorch."""
-    middle = np.arange(out, dtype=np.float32) + np.float32(0.5 if exact else 0)
-    places = np.floor(middle * np.float32(scale)).astype(np.int64)
+    """The nearest element: that at the left edge of each new one or, if `exact`, at its middle."""
+    edges = (np.arange(out) + (0.5 if exact else 0)) * scale
+    places = np.floor(edges.astype(np.float32)).astype(
+        np.int64
+    )  # float32 takes what is just below an edge for the edge
     return np.clip(places, 0, size - 1)[:, None], np.ones((out, 1))
 
 
@@ -102,13 +103,3 @@ def cubic_weights(share: Any) -> tuple[Any, Any, Any, Any]:
         return ((CUBIC * x - 5 * CUBIC) * x + 8 * CUBIC) * x - 4 * CUBIC
 
     return far(share + 1), near(share), near(1 - share), far(2 - share)
-
-
-def scale_of(size: int, out: int, factor: float | None) -> float:
-    """How many old elements one new element spans."""
-    return size / out if factor is None else 1 / factor
-
-
-def scaled_size(size: int, factor: float) -> int:
-    """The size that a scale factor gives."""
-    return math.floor(size * factor)

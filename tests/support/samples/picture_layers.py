@@ -9,6 +9,7 @@ from minigrad import nn
 
 from .layers import CASES, PICTURE, Case
 
+FRAMES = ("ZeroPad", "ReflectionPad", "ReplicationPad", "CircularPad")
 SHAPES = {1: (8, 4, 9), 2: PICTURE, 3: (8, 2, 3, 4, 5)}
 
 
@@ -53,6 +54,18 @@ CASES.update(
         "LPPool1d": same("LPPool", 1, 2, 2),
         "LPPool2d": same("LPPool", 2, 2.0, 2),
         "LPPool3d": same("LPPool", 3, 2, (1, 2, 2)),
+        "Upsample": Case(
+            lambda: nn.Upsample(scale_factor=1.5, mode="bicubic"),
+            lambda t: t.Upsample(scale_factor=1.5, mode="bicubic"),
+            (8, 2, 3, 5),
+        ),
+        "UpsamplingNearest2d": same("UpsamplingNearest", 2, (7, 6)),
+        "UpsamplingBilinear2d": same("UpsamplingBilinear", 2, scale_factor=1.5),
+        "PixelShuffle": Case(lambda: nn.PixelShuffle(2), lambda t: t.PixelShuffle(2), PICTURE),
+        "PixelUnshuffle": Case(lambda: nn.PixelUnshuffle(2), lambda t: t.PixelUnshuffle(2), (8, 2, 4, 6)),
+        "ChannelShuffle": Case(lambda: nn.ChannelShuffle(2), lambda t: t.ChannelShuffle(2), PICTURE),
+        **{f"ConstantPad{axes}d": same("ConstantPad", axes, 1, 0.5) for axes in (1, 2, 3)},
+        **{f"{kind}{axes}d": same(kind, axes, (1, 0, 1, 1, 2, 0)[: 2 * axes]) for kind in FRAMES for axes in (1, 2, 3)},
         **{f"MaxUnpool{axes}d": Case(lambda axes=axes: PoolAndBack(axes), None, SHAPES[axes]) for axes in (1, 2, 3)},
     }
 )
