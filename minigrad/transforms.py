@@ -62,7 +62,10 @@ def value_and_grad(
         again = _reaches_outside(value, inputs, start)
         shaped = tree.unflatten(chosen, _filled(value, inputs, None, again))
         answer = shaped[0] if isinstance(argnums, int) else tuple(shaped)
-        shown = value if again else value.detach()
+        if again:
+            shown = value
+        else:
+            shown, aux = value.detach(), tree.map(lambda x: x.detach() if isinstance(x, Tensor) else x, aux)
         return ((shown, aux), answer) if has_aux else (shown, answer)
 
     return differentiated

@@ -140,3 +140,34 @@ def test_rms_norm_takes_pytorchs_eps_also_in_float16(scale: float) -> None:
     values = halves(4, 50, scale=scale)
     theirs = torch.nn.functional.rms_norm(torch.tensor(values), (50,)).numpy()
     np.testing.assert_allclose(F.rms_norm(mg.tensor(values), 50).numpy(), theirs, rtol=EPS)
+
+
+HALVES = np.array([[200.0, -200.0, 200.0, -200.0], [150.0, 160.0, -170.0, 180.0]], "float16")
+SUMS_OF_SQUARES = {
+    "var": (mg.var, np.var),
+    "std": (mg.std, np.std),
+    "norm": (mg.norm, lambda a, axis: np.linalg.norm(a, axis=axis)),
+    "norm of order 3": (lambda a, axis: mg.norm(a, 3, axis), lambda a, axis: np.linalg.norm(a, 3, axis)),
+    "nanvar": (mg.nanvar, np.nanvar),
+    "nanstd": (mg.nanstd, np.nanstd),
+}
+
+
+@pytest.mark.parametrize("name", SUMS_OF_SQUARES)
+def test_squares_that_float16_cannot_hold_are_added_up_in_float32(name):
+    ours, theirs = SUMS_OF_SQUARES[name]
+    half, wide = mg.tensor(HALVES, requires_grad=True), mg.tensor(HALVES, dtype="float64", requires_grad=True)
+    result = ours(half, axis=1)
+    assert result.dtype == np.float16
+    np.testing.assert_allclose(result.numpy(), theirs(HALVES.astype("float64"), axis=1), rtol=2e-3)
+    found, expected = mg.autograd.grad(result.sum(), half)[0], mg.autograd.grad(ours(wide, axis=1).sum(), wide)[0]
+    np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=5e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", ["mean", "nanmean", "logsumexp"])
+def test_more_elements_than_float16_can_count_are_reduced_in_float32(name):
+    x = mg.zeros(70_000, dtype="float16", requires_grad=True)
+    result = getattr(mg, name)(x + 1.0)
+    expected = 1 + np.log(70_000) if name == "logsumexp" else 1.0
+    assert result.dtype == np.float16 and abs(result.item() - expected) < 0.01
+    np.testing.assert_allclose(mg.autograd.grad(result, x)[0].numpy(), 1 / 70_000, rtol=0.05)

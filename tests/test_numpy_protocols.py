@@ -54,10 +54,31 @@ def test_operators_take_numbers_and_arrays_on_either_side_with_numpys_value_and_
 ) -> None:
     t = mg.tensor(A.astype(np.float32))
     mine = compute(t, other) if side == "right" else compute(other, t)
-    expected = compute(t.numpy(), other) if side == "right" else compute(other, t.numpy())
+    number = other.item() if isinstance(other, np.generic) else other  # without a dtype of its own, as in PyTorch
+    expected = compute(t.numpy(), number) if side == "right" else compute(number, t.numpy())
     assert isinstance(mine, mg.Tensor)
     assert mine.dtype == expected.dtype
     np.testing.assert_array_equal(mine.numpy(), expected)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_a_numpy_scalar_does_not_widen_a_tensor(dtype: str) -> None:
+    x = mg.ones(3, dtype=dtype, requires_grad=True)
+    for scalar in (np.sqrt(4), np.float64(2), np.float32(2), np.int64(2)):
+        made = [
+            x / scalar,
+            scalar / x,
+            x**scalar,
+            mg.maximum(x, scalar),
+            mg.where(x > 0, x, scalar),
+            mg.clip(x, 0, scalar),
+        ]
+        assert {y.dtype for y in made} == {np.dtype(dtype)}
+    assert (mg.compile(lambda x: x / np.sqrt(4) + np.float64(1))(x)).dtype == dtype
+    x = mg.ones(3, dtype=dtype)
+    x /= np.sqrt(4)
+    assert x.dtype == dtype and x.tolist() == [0.5] * 3
+    assert (x * np.array(2.0)).dtype == np.float64  # an array has a dtype, also without axes
 
 
 @pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS.keys())
@@ -269,11 +290,11 @@ def test_extra_arguments_of_ufuncs_are_refused_and_not_ignored(extra: Any) -> No
 
 
 @pytest.mark.parametrize("compute", [*ARITHMETIC, np.maximum, np.arctan2, np.hypot, np.logaddexp], ids=name_of)
-def test_dtypes_of_pairs_are_promoted_as_by_numpy(compute: Any) -> None:
+def test_dtypes_of_pairs_are_promoted_as_by_numpy_and_scalars_as_python_numbers(compute: Any) -> None:
     for first, second in itertools.product(DTYPES, DTYPES):
         a, b = np.ones(2, first), np.ones(2, second)
         for operands in ((a, b), (a, b[0]), (a[0], b)):
-            expected = outcome(compute, *operands)
+            expected = outcome(compute, *[x.item() if isinstance(x, np.generic) else x for x in operands])
             tensors = [mg.tensor(x) if isinstance(x, np.ndarray) else x for x in operands]
             assert outcome(compute, *tensors) == expected, (first, second)
 

@@ -78,6 +78,20 @@ def test_has_aux_carries_anything_along():
     assert (slope.item(), aux) == (6.0, 7)
 
 
+def test_tensors_in_aux_have_no_graph_unless_an_outer_derivative_needs_it():
+    def f(x):
+        return x * x, {"cube": x**3, "list": [x, "text"]}
+
+    (_, aux), _ = mg.value_and_grad(f, has_aux=True)(3.0)
+    assert not aux["cube"].requires_grad and not aux["list"][0].requires_grad and aux["list"][1] == "text"
+    _, aux = mg.grad(f, has_aux=True)(3.0)
+    assert not aux["cube"].requires_grad
+    w = mg.tensor(2.0, requires_grad=True)  # from outside: its graph goes on
+    (_, aux), _ = mg.value_and_grad(lambda x: (x * w, x * w), has_aux=True)(3.0)
+    aux.backward()
+    assert w.grad.item() == 3.0
+
+
 def test_nested_parameters_get_nested_gradients():
     def loss(params, x):
         hidden = (x @ params["w"] + params["b"][0]).tanh()

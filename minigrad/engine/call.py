@@ -62,13 +62,13 @@ def call(op: Any, args: Arrays, attrs: Attrs, kernels: bool = True) -> Any:
         else:
             arrays.append(arg)
             parents.append(None)
-            if not isinstance(arg, PYTHON_NUMBERS):
+            if isinstance(arg, np.generic) or not isinstance(arg, PYTHON_NUMBERS):
                 if hasattr(arg, "dtype") and arg.dtype.name not in DTYPES:
                     as_operand(arg, op.name)
                 if not isinstance(arg, np.generic):
-                    foreign = True
-                    if type(arg) is not ndarray:
-                        xp = None
+                    foreign, xp = True, xp if type(arg) is ndarray else None
+                elif any(isinstance(x, Tensor) for x in args):  # beside a Tensor it is a number without a dtype
+                    return call(op, [x.item() if isinstance(x, np.generic) else x for x in args], attrs, kernels)
         bit += bit
     here: Any = None
     try:

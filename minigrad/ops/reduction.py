@@ -79,7 +79,14 @@ def _mean_parts(ops, a, axis=None, keepdims=False, dtype=None):
 
 
 mean.lowering = _mean_parts
-mean.vjp(a=lambda g, a_shape, axis: _spread(g / (count_reduced(a_shape, axis) or 1), a_shape, axis))
+
+
+def _mean_rule(g, a_shape, axis):
+    count = count_reduced(a_shape, axis) or 1
+    return _spread(g * (1 / count) if g.dtype == np.float16 else g / count, a_shape, axis)  # float16 ends at 65504
+
+
+mean.vjp(a=_mean_rule)
 
 
 def halves_in_float32(function: Callable[..., Any]) -> Callable[..., Any]:
