@@ -170,7 +170,7 @@ def test_every_kind_of_batch_is_cut_into_rows(given):
     shards = data_parallel.shard_batch(given, 4)
     assert [shard.rows for shard in shards] == [1, 2, 1, 2] and [shard.first for shard in shards] == [0, 1, 3, 4]
     assert all(type(shard.batch) is type(given) for shard in shards)
-    assert [data_parallel._rows(shard.batch) for shard in shards] == [1, 2, 1, 2]
+    assert [data_parallel.row_count(shard.batch) for shard in shards] == [1, 2, 1, 2]
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import public
 from .averaging import average_checkpoints
+from .callbacks import Callback
 from .checkpoint import Checkpoint, read_checkpoint, read_state, write_checkpoint
 from .progress import Progress
 from .run import Run, RunError, find_checkpoint, load_model
@@ -12,6 +13,7 @@ from .trainer import Trainer, TrainResult
 
 __all__ = [
     "ArrayBatches",
+    "Callback",
     "Checkpoint",
     "ListBatches",
     "Progress",

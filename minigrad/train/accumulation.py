@@ -17,9 +17,9 @@ from ..engine.writes import writes
 from ..errors import CallError, GradientError
 from ..runtime.process_group import ProcessGroup
 from .data_parallel import backward_shards, forward_shards, shard_of_rank, thread_shards
-from .loss_terms import Terms, Totals, as_count, checked_terms, metrics_among, sum_terms
+from .loss_terms import MeanTerms, Terms, Totals, as_count, checked_terms, metrics_among, sum_terms
 
-__all__ = ["Divisors", "accumulate_gradients", "all_reduce_gradients"]
+__all__ = ["Divisors", "WholeBatchNeeded", "accumulate_gradients", "all_reduce_gradients"]
 
 
 def accumulate_gradients(
@@ -47,7 +47,10 @@ def accumulate_gradients(
         shard = shard_of_rank(batch, group)
         shards = thread_shards(model, loss, shard, threads)
         with nullcontext() if shard.counts else no_grad():
-            parts = forward_shards(lambda piece: checked_terms(terms_of(piece)), shards)
+            parts = forward_shards(lambda piece: checked_terms(terms_of(piece), piece), shards)
+        if isinstance(parts[0], MeanTerms):
+            _check_whole(len(shards), group.size)
+            totals.is_mean = True
         terms = sum_terms(parts) if shard.counts else dict.fromkeys(parts[0], (0.0, 0))
         recorded = {name for part in parts for name, (amount, _) in part.items() if amount.requires_grad}
         metrics, learned = metrics_among(terms, recorded), learned | recorded
@@ -64,6 +67,23 @@ def accumulate_gradients(
     totals.metrics = metrics_among(totals.values, learned)
     assert divisors is not None
     return totals, divisors
+
+
+class WholeBatchNeeded(Exception):
+    """The loss gave a scalar for a shard: it is to be computed again, for the whole batch."""
+
+
+def _check_whole(shards: int, ranks: int) -> None:
+    """A scalar is the loss of a whole batch; what it would be of a shard is not known."""
+    if ranks > 1:
+        raise CallError(
+            f"the loss is a scalar, and {ranks} ranks divide each batch",
+            'named terms, {"loss": (sum, units)}',
+            "a scalar",
+            'return {"loss": (sum, units)}',
+        )
+    if shards > 1:
+        raise WholeBatchNeeded
 
 
 @dataclass(frozen=True)

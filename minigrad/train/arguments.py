@@ -20,7 +20,7 @@ CHOICES = ("auto", "on", "off")  # of compile
 
 __all__ = ["CHOICES", "check_arguments", "plain_config", "reports", "arguments_of"]
 
-_COUNTS = ("accumulate", "log_every", "max_steps", "valid_every", "save_every", "keep", "patience")
+_COUNTS = ("accumulate", "log_every", "epochs", "max_steps", "valid_every", "save_every", "keep", "patience")
 _KINDS = ("model", "optimizer", "schedule", "data")
 _OTHERS = ("seed", "max_minutes", "clip_norm", "metric", "maximize", "compile", "compiled", "compile_reason")
 
@@ -63,8 +63,9 @@ def check_arguments(trainer: Trainer) -> None:
         raise ArgumentError(
             'Trainer: compile="on" does not go with mixed precision', fix='leave out scaler=, or pass compile="auto"'
         )
-    if trainer.max_steps is None and trainer.max_minutes is None and trainer.patience is None:
-        raise ArgumentError("Trainer: when is it enough?", "max_steps, max_minutes or patience", "none of them")
+    limits = ("epochs", "max_steps", "max_minutes", "patience")
+    if all(getattr(trainer, name) is None for name in limits):
+        raise ArgumentError("Trainer: when is it enough?", " or ".join(limits), "none of them")
     if trainer.save_every is not None and trainer.out is None:
         raise ArgumentError(
             "Trainer: save_every needs a directory to save into", 'out="runs/first"', "none", "pass out=…"
@@ -75,7 +76,7 @@ def check_arguments(trainer: Trainer) -> None:
         for name, value in {**asked, "schedule": plateau or None}.items():
             if value is not None:
                 raise ArgumentError(f"Trainer: {name} needs validation", "valid=…", "none", "pass validation data")
-    elif trainer.valid_every is None and (trainer.max_steps is None or trainer.patience is not None):
+    elif trainer.valid_every is trainer.epochs is None and (trainer.max_steps is None or trainer.patience is not None):
         raise ArgumentError("Trainer: how often is it validated?", "valid_every=…", "none")
     if trainer.schedule is not None and trainer.schedule.optimizer is not trainer.optimizer:
         raise ArgumentError("Trainer: the schedule is of another optimiser", fix="make it with this one")

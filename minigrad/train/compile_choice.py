@@ -57,8 +57,9 @@ def _obstacle(trainer: Trainer) -> str | None:
         return "the model is not on the CPU"
     if count > PARAMETERS:
         return f"{count:,} parameters, and it pays up to {PARAMETERS:,}"
-    if trainer.max_steps is not None and trainer.max_steps < STEPS:
-        return f"{trainer.max_steps:,} steps, and it pays from {STEPS:,}"
+    steps = trainer.planned_steps
+    if steps is not None and steps < STEPS:
+        return f"{steps:,} steps, and it pays from {STEPS:,}"
     return None if implementation() == "numba" else "numba is not installed, or not chosen"
 
 
@@ -95,7 +96,7 @@ def _difference(trainer: Trainer, batch: Any) -> str | None:
 def _computed(terms_of: Callable[[Any], Any], shard: Shard, seed: int, params: Sequence[Tensor]) -> list[Any]:
     """The terms of a loss, their units, and the gradients of their sum."""
     with shard_of_step(seed, shard.first, shard.rows):
-        terms = checked_terms(terms_of(shard.batch))
+        terms = checked_terms(terms_of(shard.batch), shard.batch)
     learned = [amount for amount, _ in terms.values() if amount.requires_grad]
     grads = grad(sum(learned[1:], learned[0]), params, allow_unused=True)
     numbers = [np.asarray(x, np.float64) for amount, units in terms.values() for x in (amount.item(), units)]

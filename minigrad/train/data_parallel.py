@@ -33,6 +33,7 @@ __all__ = [
     "sum_gradients",
     "batch_coupling",
     "check_shardable",
+    "row_count",
     "shard_batch",
     "shard_of_rank",
     "thread_shards",
@@ -52,14 +53,14 @@ class Shard(NamedTuple):
 
 def shard_batch(batch: Any, count: int) -> list[Shard]:
     """The batch in at most `count` shards of nearly equal size; in one where it cannot be cut into rows."""
-    rows = _rows(batch)
+    rows = row_count(batch)
     if rows is None:
         return [Shard(batch, 0, 1)]
     edges = np.linspace(0, rows, min(count, max(rows, 1)) + 1).astype(int).tolist()
     return [Shard(_cut(batch, slice(a, b)), a, b - a) for a, b in zip(edges, edges[1:])]
 
 
-def _rows(batch: Any) -> int | None:
+def row_count(batch: Any) -> int | None:
     """The number of rows, None if the parts of the batch differ in it, or one cannot be cut."""
     counts = {len(x) if _has_rows(x) else None for x in tree.leaves(batch, is_leaf=dataclasses.is_dataclass)}
     return counts.pop() if len(counts) == 1 else None
@@ -81,8 +82,8 @@ def shard_of_rank(batch: Any, group: ProcessGroup) -> Shard:
     equally often and know its terms. Likewise all ranks compute a batch that cannot be cut, and only rank 0 counts it.
     """
     if group.size == 1:
-        return Shard(batch, 0, _rows(batch) or 1)
-    rows = _rows(batch)
+        return Shard(batch, 0, row_count(batch) or 1)
+    rows = row_count(batch)
     if rows is None:
         warnings.warn("batches that cannot be cut into rows are computed by every rank", RuntimeWarning, stacklevel=2)
         return Shard(batch, 0, 1, counts=group.rank == 0)

@@ -60,7 +60,7 @@ def evaluate(called: Any, loss: Callable[[Any, Any], Any], valid: Any, metrics: 
             valid.restart()
         for number, batch in enumerate(valid):
             if number % group.size == group.rank:
-                totals.add(checked_terms(loss(called, batch)))
+                totals.add(checked_terms(loss(called, batch), batch))
     finally:
         valid.load_state_dict(position)
     of_all_ranks, totals = group.all_gather(totals.values), Totals(metrics=metrics)

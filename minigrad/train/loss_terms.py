@@ -2,21 +2,28 @@
 
 The loss of a step is Σ over terms of (all sums / all units), so ten batches give what one batch of all their examples would.
 A term that depends on no parameter, such as a count of right answers, is a metric: it is averaged and shown, not added.
+A loss may be a scalar instead: the mean over the rows of a batch, which is then never divided among threads.
 """
 
 from __future__ import annotations
 
 import math
 import operator
+import warnings
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
 
+from .. import tree
+from ..data.batching import Padded
 from ..engine.tensor import Tensor, wrap
 from ..errors import CallError, describe
+from .data_parallel import row_count
 
-__all__ = ["Terms", "Totals", "as_count", "checked_terms", "metrics_among", "sum_terms"]
+__all__ = [
+    "MeanTerms", "RaggedBatches", "Terms", "Totals", "as_count", "checked_terms", "metrics_among", "sum_terms",
+]  # fmt: skip
 
 Terms = dict[str, tuple[Tensor, int]]
 TAKEN = ("loss", "lr", "grad_norm", "step")  # columns of metrics.csv, which no metric can have
@@ -27,6 +34,7 @@ class Totals:
 
     def __init__(self, values: Mapping[str, Sequence[Any]] | None = None, metrics: Iterable[str] = ()):
         self.metrics = frozenset(metrics)
+        self.is_mean = False  # whether the loss was a scalar, the mean of a batch
         self.values: dict[str, list[Any]] = {name: [float(s), int(n)] for name, (s, n) in (values or {}).items()}
 
     def add(self, terms: Mapping[str, Sequence[Any]], metrics: Iterable[str] = ()) -> None:
@@ -60,11 +68,19 @@ class Totals:
         return int(next(iter(self.values.values()))[1]) if self.values else 0
 
 
-def checked_terms(terms: Any) -> Terms:
-    """The terms that a loss function returned, checked."""
+class MeanTerms(Terms):
+    """The term of a loss that gave a scalar: the mean over the rows of its batch, so that rows are its units."""
+
+
+def checked_terms(terms: Any, batch: Any) -> Terms:
+    """The terms that a loss function returned for a batch, checked."""
+    if isinstance(terms, Tensor) and terms.size == 1:
+        rows = row_count(batch) or 1
+        return MeanTerms(loss=(terms.reshape(()) * rows, rows))
     expected = '{"name": (sum, units)}: a Tensor with one element, and the number of tokens or rows it sums over'
     if not isinstance(terms, Mapping) or not terms:
-        raise CallError("the loss returned no named terms", expected, describe(terms), 'return {"loss": (sum, units)}')
+        fix = 'return {"loss": (sum, units)}, or the mean as a Tensor with one element'
+        raise CallError("the loss returned no named terms", expected, describe(terms), fix)
     checked: Terms = {}
     for name, term in terms.items():
         if (
@@ -77,6 +93,30 @@ def checked_terms(terms: Any) -> Terms:
             raise CallError(f"the loss's term {name!r} is not a sum with its units", expected, describe(term))
         checked[name] = (amount.reshape(()) if amount.shape else amount, as_count(name, term[1]))
     return checked
+
+
+class RaggedBatches:
+    """Warns once where the mean of a batch need not be over its rows, so that the mean over several batches is inexact."""
+
+    def __init__(self) -> None:
+        self._shapes: Any = None
+        self._has_warned = False
+
+    def check(self, batches: Iterable[Any]) -> None:
+        """Look at the batches of a step: whether they have rows at all, padding, or rows of other shapes than before."""
+        for batch in batches if not self._has_warned else ():
+            shapes = [getattr(leaf, "shape", ())[1:] for leaf in tree.leaves(batch)]
+            known, self._shapes = self._shapes, shapes
+            padded = any(isinstance(part, Padded) for part in tree.leaves(batch, lambda x: isinstance(x, Padded)))
+            if row_count(batch) is None or padded or known not in (None, shapes):
+                self._has_warned = True
+                warnings.warn(
+                    "the loss is a scalar and the batches are ragged: each counts by its rows, so a mean over several "
+                    'batches may be inexact; return {"loss": (sum, units)} to make it exact',
+                    RuntimeWarning,
+                    stacklevel=4,
+                )
+                return
 
 
 def _as_amount(value: Any) -> Any:

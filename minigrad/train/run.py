@@ -78,8 +78,8 @@ def files_of_steps(folder: str | os.PathLike[str]) -> dict[int, Path]:
 
 
 def holds_a_run(folder: str | os.PathLike[str]) -> bool:
-    """Whether anything was trained into this directory."""
-    return bool(checkpoints_of(folder)) or os.path.exists(Path(folder) / "metrics.csv")
+    """Whether anything was trained into this directory: a run that failed before its first step can be begun again."""
+    return any(map(step_of, checkpoints_of(folder))) or os.path.exists(Path(folder) / "metrics.csv")
 
 
 def foreign_files(folder: str | os.PathLike[str]) -> list[str]:

@@ -18,6 +18,7 @@ from ..random import random_state, restore_random_state
 from ..runtime.process_group import ProcessGroup, process_group
 from ..runtime.threads import available_cores
 from .arguments import arguments_of
+from .callbacks import callback_states, load_callback_states
 from .checkpoint import Checkpoint
 from .loss_terms import Totals
 from .samplers import on_host
@@ -68,6 +69,7 @@ def capture(trainer: Trainer) -> tuple[dict[str, Any], dict[str, Any]]:
     tensors["random.numpy"] = np.array(numpy_words, np.uint32)
     if trainer.tokenizer is not None:
         tensors["tokenizer"] = np.frombuffer(trainer.tokenizer.to_json().encode(), np.uint8)
+    callbacks = callback_states(trainer.callbacks, tensors)
     state = {
         "step": trainer.step,
         "optimizer": kept["values"],
@@ -85,6 +87,9 @@ def capture(trainer: Trainer) -> tuple[dict[str, Any], dict[str, Any]]:
         "best_step": trainer.best_step,
         "waited": trainer.waited,
         "window": trainer.window.values,
+        "epoch": trainer.epoch,
+        "epoch_window": trainer.passed.totals.values,
+        "callbacks": callbacks,
         "seconds": trainer.seconds,
     }
     return tensors, state
@@ -145,6 +150,8 @@ def _restore(trainer: Trainer, checkpoint: Checkpoint, say: Callable[[str], None
     trainer.best = None if state["best"] is None else float(state["best"])
     trainer.best_step = None if state["best_step"] is None else _count(state["best_step"])
     trainer.window = Totals(state["window"])
+    trainer.passed.count, trainer.passed.totals = _count(state.get("epoch", 0)), Totals(state.get("epoch_window"))
+    load_callback_states(trainer.callbacks, state.get("callbacks"), tensors, say)
     trainer.seconds = float(state["seconds"])
     _restore_random(state["random"], tensors, say)
     saved = tensors["tokenizer"].tobytes() if "tokenizer" in tensors else None

@@ -17,7 +17,7 @@ from ..optim.clipping import clip_factor, grad_norm, scale_gradients
 from ..random import random_state, restore_random_state
 from ..runtime.memory import keep_freed_memory
 from ..runtime.process_group import ProcessGroup, process_group
-from .accumulation import accumulate_gradients, all_reduce_gradients
+from .accumulation import WholeBatchNeeded, accumulate_gradients, all_reduce_gradients
 from .loss_terms import Totals
 
 __all__ = ["StepResult", "TrainStep"]
@@ -62,7 +62,12 @@ class TrainStep:
     def step(self, batches: Sequence[Any], number: int) -> StepResult:
         """Take one step, or raise NonFiniteError before the weights are changed."""
         before = random_state()
-        totals, norm, scale = self._gradients(batches)
+        try:
+            totals, norm, scale = self._gradients(batches)
+        except WholeBatchNeeded:
+            restore_random_state(before)
+            self.threads = 1
+            totals, norm, scale = self._gradients(batches)
         if not (math.isfinite(totals.means()["loss"]) and math.isfinite(norm)) and not self._may_skip(norm):
             restore_random_state(before)
             raise self._explained(batches, number)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -18,11 +19,13 @@ from ..runtime.signals import StopSignal
 from ..signature import Constructed
 from .animation import FrameWriter
 from .arguments import arguments_of, check_arguments, plain_config, reports
+from .callbacks import Events
 from .checkpoint import Checkpoint
 from .compile_choice import choose, compiled_loss
 from .data_parallel import check_shardable
+from .epochs import Epochs
 from .evaluation import evaluate, evaluation_mode
-from .loss_terms import Totals
+from .loss_terms import RaggedBatches, Totals
 from .progress import Progress, Timer, duration
 from .run import Run, RunError, holds_a_run
 from .samplers import as_sampler
@@ -31,7 +34,6 @@ from .train_step import StepResult, TrainStep
 
 __all__ = ["Trainer", "TrainResult"]
 
-EVENTS = ("step", "valid", "save", "stop")
 SAVE_SECONDS = 300.0  # between two checkpoints, without save_every
 
 
@@ -51,15 +53,18 @@ class Trainer(Constructed):
 
     `loss(model, batch)` returns named terms, `{"loss": (sum, units)}`; the loss of a step is Σ sum / units. A term
     that depends on no parameter, `"accuracy": (right, rows)`, is a metric: shown and logged, not added to the loss.
-    `data` is a sampler (minigrad.data), or a list of batches; a step takes `accumulate` of them, as if they were one.
-    `seed` seeds all random generators; without one they keep their state.
+    It may also return a scalar, the mean over the rows of the batch. `data` is a DataLoader or another sampler
+    (minigrad.data), or a list of batches; a step takes `accumulate` of them, as if they were one. Training ends after
+    `epochs`, `max_steps` or `max_minutes`. `seed` seeds all random generators; without one they keep their state.
 
     `valid` is data too, or a function `valid(model)` that returns named numbers; either way the model is in evaluation
-    mode and nothing is recorded. `metric` among the names, `"loss"` unless said otherwise, decides which checkpoint is
+    mode and nothing is recorded. It is used every `valid_every` steps, or without that after each of the `epochs`, and
+    at the end. `metric` among the names, `"loss"` unless said otherwise, decides which checkpoint is
     best, and after `patience` validations without a better one training stops. `samples(model)` returns text that is
     shown at each validation, and `draw(model)` a picture (a minigrad.viz.Scene, or None), for some forty frames of an
     animation. `schedule` is stepped after each step, a Plateau after each validation. With `scaler`, a MixedPrecision
-    of model and optimizer, these functions are given it in the place of the model.
+    of model and optimizer, these functions are given it in the place of the model. `callbacks` are objects with some
+    of the methods of minigrad.train.Callback.
 
     `compile` is "on", "off" or "auto", which compiles the loss where that pays (docs/compiling.md).
 
@@ -85,6 +90,7 @@ class Trainer(Constructed):
         tokenizer: Any = None,
         config: Any = None,
         seed: int | None = None,
+        epochs: int | None = None,
         max_steps: int | None = None,
         max_minutes: float | None = None,
         accumulate: int = 1,
@@ -98,6 +104,7 @@ class Trainer(Constructed):
         maximize: bool = False,
         samples: Callable[[Any], Any] | None = None,
         draw: Callable[[Any], Any] | None = None,
+        callbacks: Sequence[Any] = (),
         scaler: MixedPrecision | None = None,
         progress: bool = True,
         compile: str = "auto",
@@ -109,7 +116,7 @@ class Trainer(Constructed):
         self.schedule, self.tokenizer, self.scaler = schedule, tokenizer, scaler
         self.samples, self.draw = samples, draw
         self.config = plain_config(config)
-        self.seed, self.max_steps, self.max_minutes = seed, max_steps, max_minutes
+        self.seed, self.epochs, self.max_steps, self.max_minutes = seed, epochs, max_steps, max_minutes
         self.accumulate, self.clip_norm, self.log_every = accumulate, clip_norm, log_every
         self.valid_every, self.save_every, self.keep = valid_every, save_every, keep
         self.patience, self.metric, self.maximize = patience, metric, maximize
@@ -120,6 +127,7 @@ class Trainer(Constructed):
         check_arguments(self)
 
         self.step = 0
+        self.passed = Epochs(self.data, epochs)
         self.best: float | None = None
         self.best_step: int | None = None
         self.waited = 0  # validations since the best one
@@ -128,7 +136,9 @@ class Trainer(Constructed):
         self.group = process_group()
         self.progress = Progress(shown=progress and self.group.rank == 0)
         self._frames = FrameWriter()
-        self._handlers: dict[str, list[Callable[..., Any]]] = {event: [] for event in EVENTS}
+        self.callbacks = list(callbacks)
+        self._handlers = Events(self.callbacks)
+        self._ragged = RaggedBatches()
         self._reason: str | None = None
         self._run: Run | None = None
         self._saved_step: int | None = None  # None: the run has not begun
@@ -162,10 +172,8 @@ class Trainer(Constructed):
         return trainer
 
     def on(self, event: str, function: Callable[[Trainer, dict[str, Any]], Any]) -> Callable[..., Any]:
-        """Call `function(trainer, info)` at every "step", "valid", "save" or "stop"."""
-        if event not in self._handlers:
-            raise ArgumentError(f"Trainer.on: there is no event {event!r}", fix=nearest(event, EVENTS))
-        self._handlers[event].append(function)
+        """Call `function(trainer, info)` at every "step", "epoch", "valid", "save" or "stop"."""
+        self._handlers.on(event, function)
         return function
 
     def stop(self, reason: str = "stopped") -> None:
@@ -173,7 +181,7 @@ class Trainer(Constructed):
         self._reason = self._reason or reason
 
     def train(self) -> TrainResult:
-        """Train until `max_steps`, `max_minutes`, `patience`, Ctrl-C or `stop()`.
+        """Train until `epochs`, `max_steps`, `max_minutes`, `patience`, Ctrl-C or `stop()`.
 
         It also returns after Ctrl-C; the `reason` of the result is then "interrupted".
         """
@@ -191,7 +199,7 @@ class Trainer(Constructed):
         finally:
             self.progress.close()
             self._close()
-        self._emit("stop", {"reason": self._reason})
+        self._handlers.emit("stop", self, {"reason": self._reason})
         self._print_end()
         return TrainResult(self.step, self._reason or "", self.best, self.best_step, self.out)
 
@@ -200,41 +208,55 @@ class Trainer(Constructed):
         train_step = TrainStep(
             self.model, self.loss, self.optimizer, self.scaler, self.clip_norm, compiled=compiled_loss(self)
         )
-        stream = self._stream()
+        stream = self.passed.batches(lambda: self._end_epoch({}))
         self._timer, self._saved_at = Timer(self.seconds), monotonic()
         if self._saved_step is None:
             self._save()
         while not self._is_over(signal.received):
             outcome = self._advance(train_step, stream)
+            if outcome is None:
+                continue
             if self.valid is not None and not callable(self.valid):
                 self._check_metric(outcome.totals.means())  # a validation will have the same names
-            last = self.step == self.max_steps
-            validation = self._validate() if self.valid is not None and (last or self._due(self.valid_every)) else {}
+            epoch_ended = self.passed.has_ended()
+            last = self.step == self.max_steps or self.passed.are_over
+            due = self._due(self.valid_every) if self.valid_every else epoch_ended and self.epochs is not None
+            validation = self._validate() if self.valid is not None and (last or due) else {}
             better = bool(validation) and self._update_best(validation)
             if validation or last or self._due(self.log_every):
                 self._record(outcome, validation)
+            if epoch_ended:
+                self._end_epoch(validation)
             if better or self._save_is_due():
                 self._save(best=better)
-            if self._frames.is_due(self.step, self.max_steps):
+            if self._frames.is_due(self.step, self.planned_steps):
                 self._frames.take(self)
         if self._saved_step != self.step:
             self._save(last=True)
         self._frames.take(self)
 
-    def _stream(self) -> Iterator[Any]:
-        """Batches without end. A sampler that was saved after the last batch of an epoch gives one empty epoch."""
-        empty = 0
-        while empty < 2:
-            empty += 1
-            for batch in self.data:
-                empty = 0
-                yield batch
-        raise ArgumentError("Trainer: the data gives no batches", "at least one batch in each epoch")
+    @property
+    def epoch(self) -> int:
+        """How many epochs are over."""
+        return self.passed.count
+
+    @property
+    def planned_steps(self) -> int | None:
+        """How many steps there will be at most, if that is known: `max_steps`, or what `epochs` come to."""
+        return min((n for n in (self.max_steps, self.passed.steps(self.accumulate)) if n is not None), default=None)
+
+    def _end_epoch(self, validation: Mapping[str, float]) -> None:
+        means = self.passed.totals.means() if self.passed.totals.values else {}
+        valid = {f"valid_{name}": value for name, value in validation.items()}
+        self.passed.totals = Totals()
+        self._handlers.emit("epoch", self, {"epoch": self.epoch, "step": self.step, **means, **valid})
 
     def _is_over(self, interrupted: bool) -> bool:
         self.seconds = self._timer.total()
         if self.max_steps is not None and self.step >= self.max_steps:
             self._reason = "max_steps"
+        elif self.passed.are_over:
+            self._reason = "epochs"
         elif self.patience is not None and self.waited >= self.patience:
             self._reason = "patience"
         elif interrupted:
@@ -244,27 +266,33 @@ class Trainer(Constructed):
         self._reason = next(filter(None, self.group.all_gather(self._reason)), None)
         return self._reason is not None
 
-    def _advance(self, train_step: TrainStep, stream: Iterator[Any]) -> StepResult:
-        batches = [next(stream) for _ in range(self.accumulate)]
+    def _advance(self, train_step: TrainStep, stream: Iterator[Any]) -> StepResult | None:
+        """Take a step; None if the data came to their end instead."""
+        batches = list(islice(stream, self.accumulate))
+        if not batches:
+            return None
         self._lr = float(self.optimizer.param_groups[0]["lr"])
         outcome = train_step.step(batches, self.step + 1)
+        if outcome.totals.is_mean:
+            self._ragged.check(batches)
         self.step += 1
         self._metrics |= outcome.totals.metrics
         if outcome.taken:
-            self.window.add(outcome.totals.values, self._metrics)
+            for window in (self.window, self.passed.totals):
+                window.add(outcome.totals.values, self._metrics)
             if self.schedule is not None and not isinstance(self.schedule, Plateau):
                 self.schedule.step()
         self._timer.units += outcome.totals.units
         if self._handlers["step"]:
             info = {"step": self.step, **outcome.totals.means(), "lr": self._lr, "grad_norm": outcome.grad_norm}
-            self._emit("step", {**info, "taken": outcome.taken})
-        self.progress.update(self.step, self.max_steps, self._shown)
+            self._handlers.emit("step", self, {**info, "taken": outcome.taken})
+        self.progress.update(self.step, self.planned_steps, self._shown)
         return outcome
 
     def _shown(self) -> str:
         unit = getattr(self.loss, "unit", "units")
         loss = f"loss {self.window.means()['loss']:.4f} | " if self.window.values else ""
-        remaining = self._timer.remaining(self.step, self.max_steps, self.max_minutes)
+        remaining = self._timer.remaining(self.step, self.planned_steps, self.max_minutes)
         eta = "" if remaining is None else f" | ETA {duration(remaining)}"
         return f"{loss}{self._timer.speed():,.0f} {unit}/s{eta}"
 
@@ -279,7 +307,7 @@ class Trainer(Constructed):
         self.progress.say(f"step {self.step:,} | valid: {shown_values}")
         if shown is not None:
             self._show(shown if isinstance(shown, str) else "\n".join(map(str, shown)))
-        self._emit("valid", {"step": self.step, **values})
+        self._handlers.emit("valid", self, {"step": self.step, **values})
         return values
 
     def _check_metric(self, values: Mapping[str, float]) -> None:
@@ -354,11 +382,7 @@ class Trainer(Constructed):
             self.progress.say(f"{error}\n  the checkpoint of step {self._saved_step} is intact; training goes on")
             return
         self._saved_step = self.step
-        self._emit("save", {"step": self.step, "path": path, "best": best})
-
-    def _emit(self, event: str, info: dict[str, Any]) -> None:
-        for function in self._handlers[event]:
-            function(self, info)
+        self._handlers.emit("save", self, {"step": self.step, "path": path, "best": best})
 
     def _open(self) -> None:
         """Lock the run directory; at the beginning of a run, seed the random generators and write config.json."""

@@ -62,7 +62,7 @@ def _new_model(spec: ModelSpec, config: Any) -> tuple[Any, str]:
 
 def _mean_loss(spec: ModelSpec, model: Any, batch: Any) -> Tensor:
     """All terms that can be learned from, each divided by its units."""
-    terms = checked_terms(spec.loss(model, batch))
+    terms = checked_terms(spec.loss(model, batch), batch)
     means = [amount / max(units, 1) for amount, units in terms.values() if amount.requires_grad]
     return sum(means[1:], means[0])
 

@@ -72,7 +72,7 @@ class Loaded:
     def _metrics(self, batch: Any) -> list[str]:
         """The terms of the loss without a gradient, which are metrics."""
         with enable_grad():
-            terms = checked_terms(self.spec.loss(self.model, batch))
+            terms = checked_terms(self.spec.loss(self.model, batch), batch)
         return [name for name, (amount, _) in terms.items() if not amount.requires_grad]
 
     @property

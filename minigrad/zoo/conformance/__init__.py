@@ -196,7 +196,7 @@ def _data(subject: Subject) -> str:
 
 def _loss(model: Any, spec: ModelSpec, batch: Any) -> float:
     """The mean loss of a batch, metrics left out; Failed if it is not finite."""
-    terms = checked_terms(spec.loss(model, batch))
+    terms = checked_terms(spec.loss(model, batch), batch)
     totals = Totals(metrics=[name for name, (amount, _) in terms.items() if not amount.requires_grad])
     totals.add(terms)
     totals.check_units()
@@ -219,13 +219,13 @@ class _ExampleLoss:
 
     def __call__(self) -> Tensor:
         seed_everything(0)
-        terms = checked_terms(self.spec.loss(self.model, self.batch))
+        terms = checked_terms(self.spec.loss(self.model, self.batch), self.batch)
         parts = [amount / max(units, 1) for name, (amount, units) in terms.items() if name not in self.metrics]
         return sum(parts[1:], parts[0])
 
     @cached_property
     def metrics(self) -> list[str]:
-        terms = checked_terms(self.spec.loss(self.model, self.batch))
+        terms = checked_terms(self.spec.loss(self.model, self.batch), self.batch)
         return [name for name, (amount, _) in terms.items() if not amount.requires_grad]
 
 
@@ -235,7 +235,7 @@ def _gradients(subject: Subject) -> str:
         raise NotApplicable(f"its gradients are estimates: {subject.spec.estimates_gradients}")
     function = _ExampleLoss(subject)
     if not function.names or len(function.metrics) == len(
-        checked_terms(subject.spec.loss(function.model, function.batch))
+        checked_terms(subject.spec.loss(function.model, function.batch), function.batch)
     ):
         raise Failed("the loss depends on no parameter")
     found = gradcheck(function, [], order=1, allow_kinks=True, raise_exception=False)
@@ -284,7 +284,7 @@ def _resumes(subject: Subject) -> str:
     for model in (whole.model, loaded.model):
         with evaluation_mode(model):
             seed_everything(0)
-            terms = checked_terms(subject.spec.loss(model, subject.example))
+            terms = checked_terms(subject.spec.loss(model, subject.example), subject.example)
             losses.append({name: amount.item() for name, (amount, _) in terms.items()})
     if losses[0] != losses[1]:
         raise Failed(
