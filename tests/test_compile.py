@@ -340,6 +340,7 @@ def training(compiled, optimizer_name, steps=6, **options):
         ("ASGD", {"t0": 2}),
         ("Rprop", {}),
         ("Lion", {}),
+        ("Adafactor", {"weight_decay": 0.01}),
     ],
 )
 def test_a_whole_training_step_is_one_plan(name, options):

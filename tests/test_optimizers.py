@@ -55,6 +55,11 @@ OPTIMIZERS: dict[str, tuple[str, dict[str, Any]]] = {
     "Rprop, all": ("Rprop", {"lr": 0.1, "etas": (0.3, 1.5), "step_sizes": (1e-3, 0.2)}),
     "Lion": ("Lion", {"lr": 0.01}),
     "Lion, all": ("Lion", {"lr": 0.01, "betas": (0.8, 0.95), "weight_decay": 0.3}),
+    "Adafactor": ("Adafactor", {}),
+    "Adafactor, all": (
+        "Adafactor",
+        {"lr": 0.02, "beta2_decay": -0.5, "eps": (1e-6, 0.1), "d": 1.5, "weight_decay": 0.1},
+    ),
     "LAMB": ("LAMB", {"lr": 0.02}),
     "LAMB, no decay": ("LAMB", {"lr": 0.02, "weight_decay": 0.0}),
 }
@@ -481,6 +486,7 @@ SHARED = leaf()
         (lambda: optim.NAdam([leaf()], foreach=None), TypeError, "'foreach' is not offered"),
         (lambda: optim.Rprop([leaf()], etas=(1.2, 0.5)), ValueError, "etas"),
         (lambda: optim.Rprop([leaf()], step_sizes=(2, 1)), ValueError, "step_sizes"),
+        (lambda: optim.Adafactor([leaf()], eps=1e-8), ValueError, "eps"),
         (lambda: optim.Adadelta([leaf()], rho=1.5), ValueError, "rho"),
     ],
 )

@@ -141,3 +141,9 @@ def test_a_metric_that_the_loss_does_not_have_is_known_after_the_first_step():
 def test_what_cannot_be_trained_with_is_refused_at_once_with_the_fix(options, match):
     with pytest.raises(ArgumentError, match=match):
         small(**options)
+
+
+def test_an_optimiser_that_needs_a_closure_is_refused():
+    model = nn.Linear(3, 1)
+    with pytest.raises(ValueError, match=r"LBFGS computes the loss several times[^$]*optimizer.step\(closure\)"):
+        trainer(model, optim.LBFGS(model.parameters()))

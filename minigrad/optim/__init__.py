@@ -24,11 +24,14 @@ from .lr_scheduler import (
 )
 from .mixed_precision import LossScaler, MixedPrecision
 from .optimizer import Optimizer
+from .rules.adafactor import Adafactor
 from .rules.adagrad import Adadelta, Adagrad
 from .rules.adam import Adam, AdamW
 from .rules.adam_variants import Adamax, NAdam, RAdam
 from .rules.asgd import ASGD
 from .rules.lamb import LAMB
+from .rules.lbfgs import LBFGS
+from .rules.muon import Muon
 from .rules.rmsprop import RMSprop
 from .rules.sgd import SGD
 from .rules.signs import Lion, Rprop
@@ -36,6 +39,9 @@ from .schedules import Constant, Cosine, InverseSqrt, Noam, OneCycle, Plateau, S
 
 __all__ = [
     "ASGD",
+    "LBFGS",
+    "Adafactor",
+    "Muon",
     "ChainedScheduler",
     "ConstantLR",
     "CosineAnnealingLR",

@@ -100,7 +100,11 @@ class Optimizer:
 
     def buffers(self, group: Group) -> tuple[str, ...]:
         """The names of the arrays, each of the shape of the parameter, that are kept for a parameter of this group."""
-        raise NotImplementedError
+        return ()
+
+    def buffer_shapes(self, p: Tensor, group: Group) -> dict[str, tuple[int, ...]]:
+        """The buffers of one parameter, by name, with their shapes; an `elementwise` rule has those of `buffers` alone."""
+        return dict.fromkeys(self.buffers(group), p.shape)
 
     def update(self, xp: Any, p: Array, g: Array, state: State, group: Group) -> None:
         """Change the array `p` and the buffers in `state`, given the gradient `g`; `state["step"]` counts from 1.
@@ -192,7 +196,9 @@ class Optimizer:
                     counted.append(own)
                     if (id(group), p.dtype) not in rates:
                         rates[id(group), p.dtype] = number(_rate_of(group), p.dtype)
-                    state = TracedState(own, steps, p.dtype, {name: wrap(own[name]) for name in self.buffers(group)})
+                    state = TracedState(
+                        own, steps, p.dtype, {name: wrap(own[name]) for name in self.buffer_shapes(p, group)}
+                    )
                     gradient = wrap(p.node.grad)
                     gradient = gradient if isinstance(scale, (int, float)) and scale == 1 else gradient * scale
                     gradient = -gradient if group.get("maximize") else gradient
@@ -280,13 +286,13 @@ class Optimizer:
         state = self.state.get(p)
         if state is None:
             state = self.state[p] = {"step": 0}
-        needed = self.buffers(group)
+        needed = self.buffer_shapes(p, group)
         for name in [name for name in state if name != "step" and name not in needed]:
             del state[name]
-        for name in needed:
+        for name, shape in needed.items():
             buffer = state.get(name)
             if buffer is None:
-                state[name] = backend_of(p.data).xp.zeros(p.shape, p.dtype)
+                state[name] = backend_of(p.data).xp.zeros(shape, p.dtype)
             elif buffer.dtype != p.dtype or device_of(buffer) != device_of(p.data):
                 raise StateError(
                     f"{type(self).__name__}: a parameter was moved after its first step",
@@ -310,7 +316,7 @@ class Optimizer:
                     with on_device_of(p.data):
                         state = self._state_of(p, group)
                     steps[str(number)] = state["step"]
-                    arrays |= {f"{number}.{name}": wrap(state[name]) for name in self.buffers(group)}
+                    arrays |= {f"{number}.{name}": wrap(state[name]) for name in self.buffer_shapes(p, group)}
                 number += 1
         groups = [
             {**{k: list(v) if isinstance(v, tuple) else v for k, v in group.items()}, "params": len(group["params"])}

@@ -81,7 +81,8 @@ def _restored_buffers(
             raise misfit(name, f"parameter {key} has an impossible step count", "a whole number from 1", repr(count))
         p, group = places[int(key)]
         state[p] = {"step": count}
-        expected.update({f"{key}.{buffer}": (p, buffer) for buffer in optimizer.buffers(group)})
+        shapes = optimizer.buffer_shapes(p, group)
+        expected.update({f"{key}.{buffer}": (p, buffer, shape) for buffer, shape in shapes.items()})
     missing = [key for key in expected if key not in arrays]
     unexpected = [str(key) for key in arrays if key not in expected]
     if missing or unexpected:
@@ -89,14 +90,15 @@ def _restored_buffers(
             f"{label}: {', '.join(keys)}" for label, keys in (("missing", missing), ("unexpected", unexpected)) if keys
         )
         raise misfit(name, "it has other arrays", f"{len(expected)} arrays", differing)
-    for key, (p, buffer) in expected.items():
-        state[p][buffer] = like(name, key, p, arrays[key])
+    for key, (p, buffer, shape) in expected.items():
+        state[p][buffer] = like(name, key, p, arrays[key], shape)
     return state
 
 
-def like(name: str, key: str, p: Tensor, value: Any) -> Any:
-    """A copy of a saved array, in the dtype and on the device of `p`, whose shape it must have."""
+def like(name: str, key: str, p: Tensor, value: Any, shape: tuple[int, ...] | None = None) -> Any:
+    """A copy of a saved array, in the dtype and on the device of `p`; it must have the shape of `p`, or the one given."""
+    shape = p.shape if shape is None else shape
     array = value.data if isinstance(value, Tensor) else value
-    if not is_array(array) or array.shape != p.shape or array.dtype.kind != "f":
-        raise misfit(name, f"{key} does not look like its parameter", describe(p), describe(array))
+    if not is_array(array) or array.shape != shape or array.dtype.kind != "f":
+        raise misfit(name, f"{key} does not look like its parameter", f"{shape} {p.dtype}", describe(array))
     return wrap(array).to(dtype=p.dtype, device=p.device).clone().data

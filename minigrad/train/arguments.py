@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..data.batching import BatchReport
 from ..errors import ArgumentError, CallError, describe
 from ..nn import Module
-from ..optim import MixedPrecision, Optimizer, Plateau
+from ..optim import LBFGS, MixedPrecision, Optimizer, Plateau
 
 if TYPE_CHECKING:
     from .trainer import Trainer
@@ -91,6 +91,13 @@ def _check_parts(trainer: Trainer) -> None:
             fix = "MixedPrecision(model, optimizer, LossScaler())" if name == "scaler" else fix
             article = "an" if name == "optimizer" else "a"
             raise CallError(f"Trainer: this is no {name}", f"{article} {kind.__name__}", describe(value), fix)
+    if isinstance(trainer.optimizer, LBFGS):
+        raise ArgumentError(
+            "Trainer: LBFGS computes the loss several times in a step, and cannot be used here",
+            "an optimiser whose step takes one gradient",
+            "LBFGS",
+            "call optimizer.step(closure) in a loop of your own",
+        )
     _check_function("loss", trainer.loss, "model", "batch")
     if callable(trainer.valid):
         _check_function("valid", trainer.valid, "model")
