@@ -16,7 +16,7 @@ from minigrad.check import gradcheck
 from minigrad.errors import ArgumentError, AxisError, DtypeError, IndexingError, ShapeError
 from minigrad.nn import functional as F
 
-CONTAINERS = {"Module", "ModuleList", "Sequential"}
+CONTAINERS = {"Module", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"}
 SEVERAL_INPUTS = {"Bilinear", "CosineSimilarity", "PairwiseDistance"}  # they are in test_loss_layers.py, as all losses
 BLOCKS = {"TransformerBlock", "Encoder", "Decoder"}  # test_transformer.py differentiates them, with memory and masks
 

@@ -9,6 +9,7 @@ from . import (
     containers,
     convolutions,
     dropouts,
+    functional_calls,
     images,
     layers,
     loss_layers,
@@ -23,11 +24,13 @@ from . import (
 )
 from . import functional as functional
 from . import init as init
+from . import utils as utils
 from .activations import *  # noqa: F403
 from .attention import *  # noqa: F403
 from .containers import *  # noqa: F403
 from .convolutions import *  # noqa: F403
 from .dropouts import *  # noqa: F403
+from .functional_calls import *  # noqa: F403
 from .images import *  # noqa: F403
 from .layers import *  # noqa: F403
 from .loss_layers import *  # noqa: F403
@@ -40,13 +43,14 @@ from .quant import *  # noqa: F403
 from .transformer import *  # noqa: F403
 from .word_vectors import *  # noqa: F403
 
-__all__ = ["functional", "init"]
+__all__ = ["functional", "init", "utils"]
 __all__ += activations.__all__
 __all__ += attention.__all__
 __all__ += containers.__all__
 __all__ += convolutions.__all__
 __all__ += dropouts.__all__
 __all__ += images.__all__
+__all__ += functional_calls.__all__
 __all__ += layers.__all__
 __all__ += loss_layers.__all__
 __all__ += mlp.__all__

@@ -16,6 +16,7 @@ from ..engine.writes import writes
 from ..errors import ArgumentError, CallError, MinigradError
 from ..hooks import HookHandle
 from ..signature import Constructed
+from .hooks import OnBackward, WithKwargs, forward_with_hooks
 from .state_dict import IncompatibleKeys, StateError, fitted, moved
 from .summary import summary
 
@@ -49,8 +50,8 @@ class Module(Constructed):
     training: bool
     _name: str
     _buffers: dict[str, bool]
-    _pre_hooks: dict[int, Callable[..., Any]]
-    _hooks: dict[int, Callable[..., Any]]
+    _pre_hooks: dict[int, Any]  # functions, WithKwargs
+    _hooks: dict[int, Any]  # functions, WithKwargs, OnBackward
     couples_batch = False  # whether the result for one example depends on the others, as in BatchNorm
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Module:
@@ -72,7 +73,7 @@ class Module(Constructed):
             for tracer in tracers:
                 tracer.entered(self._name, type(self).__name__)
             if self._pre_hooks or self._hooks:  # not has_hooks(): the smallest layers would feel the call
-                return self._forward_with_hooks(args, kwargs)
+                return forward_with_hooks(self, args, kwargs)
             return self.forward(*args, **kwargs)
         except MinigradError as error:
             _locate(error, scope)
@@ -85,17 +86,6 @@ class Module(Constructed):
     def has_hooks(self) -> bool:
         """Whether somebody listens to, or changes, what goes in or comes out."""
         return bool(self._pre_hooks or self._hooks)
-
-    def _forward_with_hooks(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        for pre_hook in tuple(self._pre_hooks.values()):
-            changed = pre_hook(self, args)
-            if changed is not None:
-                args = changed if isinstance(changed, tuple) else (changed,)
-        result = self.forward(*args, **kwargs)
-        for hook in tuple(self._hooks.values()):
-            changed = hook(self, args, result)
-            result = result if changed is None else changed
-        return result
 
     def __setattr__(self, name: str, value: Any) -> None:
         where = f"{type(self).__name__}.{name}"
@@ -141,17 +131,31 @@ class Module(Constructed):
         self._buffers[name] = persistent
         setattr(self, name, tensor)
 
-    def register_forward_hook(self, hook: Callable[[Module, tuple[Any, ...], Any], Any]) -> HookHandle:
-        """Call `hook(module, args, output)` after each forward; what it returns, unless None, replaces the output."""
-        handle = HookHandle(self._hooks)
-        self._hooks[handle.key] = hook
-        return handle
+    def register_forward_hook(self, hook: Callable[..., Any], *, with_kwargs: bool = False) -> HookHandle:
+        """Call `hook(module, args, output)` after each forward; what it returns, unless None, replaces the output.
 
-    def register_forward_pre_hook(self, hook: Callable[[Module, tuple[Any, ...]], Any]) -> HookHandle:
-        """Call `hook(module, args)` before each forward; what it returns, unless None, replaces the arguments."""
-        handle = HookHandle(self._pre_hooks)
-        self._pre_hooks[handle.key] = hook
-        return handle
+        With `with_kwargs` it is `hook(module, args, kwargs, output)`.
+        """
+        return _add_hook(self._hooks, WithKwargs(hook) if with_kwargs else hook)
+
+    def register_forward_pre_hook(self, hook: Callable[..., Any], *, with_kwargs: bool = False) -> HookHandle:
+        """Call `hook(module, args)` before each forward; what it returns, unless None, replaces the arguments.
+
+        With `with_kwargs` it is `hook(module, args, kwargs)`, and it returns None or both.
+        """
+        return _add_hook(self._pre_hooks, WithKwargs(hook) if with_kwargs else hook)
+
+    def register_full_backward_hook(self, hook: Callable[[Module, Any, Any], Any]) -> HookHandle:
+        """Call `hook(module, grad_input, grad_output)` after each backward of the module.
+
+        Both are tuples: for each argument given by position, and for each Tensor of the output, its gradient, or None
+        where there is none. What the hook returns, unless None, replaces `grad_input`.
+        """
+        return _add_hook(self._hooks, OnBackward(hook, before=False))
+
+    def register_full_backward_pre_hook(self, hook: Callable[[Module, Any], Any]) -> HookHandle:
+        """Call `hook(module, grad_output)` before each backward of the module; what it returns, unless None, replaces it."""
+        return _add_hook(self._hooks, OnBackward(hook, before=True))
 
     def _parts(self) -> Iterator[tuple[str, Module | Tensor]]:
         """The attributes that are modules or tensors, by name; also finds modules added to a plain list after it was assigned."""
@@ -355,6 +359,12 @@ def _refuse_hidden(where: str, value: Any) -> None:
             f"{where}: modules and parameters in a plain {type(value).__name__} would be overlooked",
             fix="wrap them in nn.ModuleList([...]), or make each an attribute",
         )
+
+
+def _add_hook(hooks: dict[int, Any], hook: Any) -> HookHandle:
+    handle = HookHandle(hooks)
+    hooks[handle.key] = hook
+    return handle
 
 
 def _locate(error: MinigradError, scope: str) -> None:

@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 from ..errors import public
+from ..nn.clipping import clip_grad_norm_, clip_grad_value_
 from . import lr_scheduler
-from .clipping import clip_grad_norm_, clip_grad_value_
 from .lr_scheduler import (
     ChainedScheduler,
     ConstantLR,

@@ -20,8 +20,8 @@ from ..engine.graph import leaf
 from ..engine.tensor import Tensor, wrap
 from ..engine.writes import writes
 from ..errors import ArgumentError, CallError
+from ..nn.clipping import clip_grad_norm_
 from ..nn.module import Module, Parameter
-from .clipping import clip_grad_norm_
 from .optimizer import Optimizer
 from .saved_state import like, misfit, parts
 

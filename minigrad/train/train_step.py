@@ -12,8 +12,8 @@ import numpy as np
 from ..debug import debug
 from ..engine.tensor import Tensor
 from ..errors import NonFiniteError
+from ..nn.clipping import clip_factor, grad_norm, scale_gradients
 from ..optim import MixedPrecision, Optimizer, clip_grad_norm_
-from ..optim.clipping import clip_factor, grad_norm, scale_gradients
 from ..random import random_state, restore_random_state
 from ..runtime.memory import keep_freed_memory
 from ..runtime.process_group import ProcessGroup, process_group

@@ -284,3 +284,4 @@ add(
     label="running",
     dtypes=("float64",),
 )
+add("_crossing", lambda tensors, run: tuple(tensors), [spread(2), spread(2, 3)], kwargs={"run": list})

@@ -12,7 +12,7 @@ from ..engine.backend import Array, backend_of, on_device_of
 from ..engine.tensor import Tensor
 from ..engine.writes import writes
 from ..errors import ArgumentError, CallError, NonFiniteError, describe
-from ..nn.module import Module
+from .module import Module
 
 __all__ = ["clip_grad_norm_", "clip_grad_value_"]
 
