@@ -123,6 +123,16 @@ def test_words_are_found_without_punctuation_and_rare_ones():
         WordPairs([np.array([5]), np.array([6])], 7, 4, 2, 5, 0)
 
 
+@pytest.mark.parametrize("text", ["two words\n", "a b " * 30], ids=["two words", "two words, often"])
+def test_a_text_of_two_words_is_learned_from(tmp_path, text):
+    """Of so short a text, thinning leaves no pair in some epochs."""
+    (tmp_path / "two.txt").write_text(text)
+    result = zoo.train(
+        "word2vec", tmp_path / "run", data=tmp_path / "two.txt", steps=9, batch=8, min_count=1, progress=False
+    )
+    assert result.step == 9
+
+
 def test_neighbours_and_analogies_are_geometry():
     assert POINTS.neighbours("east", 2) == [("north-east", 0.707), ("north", 0.0)]
     assert POINTS.neighbours("west", 9)[-1] == ("east", -1.0) and len(POINTS.neighbours("west", 9)) == 3

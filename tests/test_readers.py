@@ -4,11 +4,12 @@ import gzip
 import io
 import random
 import struct
+import tracemalloc
 import zipfile
 
 import pytest
 
-from minigrad.data import DataError, read_pairs, read_text
+from minigrad.data import DataError, read_pairs, read_text, readers
 from minigrad.errors import MinigradError
 
 PAIRS = [("Go.", "Ve."), ("Where is it?", "¿Dónde está?"), ('He said "no", twice.', "Dijo «no».")]
@@ -221,6 +222,35 @@ def test_bombs_are_stopped_at_the_allowed_size(write):
     for content in (gzip.compress(b"a\tb\n" * 10**6), zipped({"a.tsv": b"a\tb\n" * 10**6}), b"a\tb\n" * 10**6):
         with pytest.raises(DataError, match="too large(.|\n)*at most 1,000 bytes"):
             read_pairs(write("bomb", content), max_bytes=1000)
+
+
+def test_lines_are_bounded_as_bytes_are_however_short_they_are(write):
+    """A hundred million short lines are less than 1 GiB of text, and a few hundred kilobytes of zip; but gigabytes of memory."""
+    for content in (zipped({"a.tsv": b"a\tb\n" * 3000}), b"\n" * 3000, b"a\tb\r\n" * 3000, b"a\tb\r" * 3000):
+        for reader in (read_pairs, read_text):
+            with pytest.raises(DataError, match=r"too many lines(.|\n)*at most 1,562(.|\n)*max_bytes=192,000"):
+                reader(write("bomb", content), max_bytes=100_000)
+    assert len(read_pairs(write("bomb", b"a\tb\n" * 1562), max_bytes=100_000)[0]) == 1562
+
+
+def test_memory_stays_within_a_few_times_the_allowed_bytes(write):
+    allowed = 2**22
+    most = allowed // 64
+    for content in (b"a\tb\n" * most, b"a\t\n" * (most - 1) + b"a\tb\n", (b"x" * 60 + b"\ty\n") * (most // 2)):
+        path = write("short", content)
+        tracemalloc.start()
+        read_pairs(path, max_bytes=allowed)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 6 * allowed
+
+
+def test_lines_are_the_same_wherever_a_text_is_cut(write, monkeypatch):
+    content = b"one\n\n\ntwo\tthree\n" * 5 + b"end"
+    expected = read_text(write("text", content))[0]
+    for piece in range(1, 20):
+        monkeypatch.setattr(readers, "PIECE", piece)
+        assert read_text(write("text", content))[0] == expected == content.decode()
 
 
 def test_a_zip_that_lies_about_its_size_is_stopped_or_refused(write):

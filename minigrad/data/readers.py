@@ -25,6 +25,8 @@ MAX_CHARS = 1000  # in one sentence
 MAX_LINE = 100_000
 SAMPLE = 200  # lines that are looked at to find out how a file is written
 JOINED = 20  # lines that one quoted cell may go over
+LINE_BYTES = 64  # of max_bytes that a line counts for at least
+PIECE = 2**20  # bytes that are cut into lines at a time
 
 UNDECODED = "bytes that are not valid in the encoding"
 
@@ -178,13 +180,35 @@ def _lines(path: Path, encoding: str, member: str | None, max_bytes: int) -> tup
     if b"\0" in content[:8192]:
         raise DataError(f"read: {name} is not a text", "a text, or a zip or gzip of one", repr(content[:16]))
     content = content.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    lines = [_decoded(line, encoding) for line in content.split(b"\n")]
+    _check_count(content.count(b"\n"), name, max_bytes)
+    lines = [_decoded(line, encoding) for line in _cut(content)]
     if not any(lines) and None in lines:
         raise DataError(
             f"read: no line of {name} is valid {encoding}",
             fix="save it as UTF-8, or name its encoding in Python: encoding='latin-1'",
         )
     return lines, name
+
+
+def _check_count(count: int, name: str, max_bytes: int) -> None:
+    """Refuse more lines than would fit into memory: each takes a hundred bytes and more, however short it is."""
+    most = max_bytes // LINE_BYTES
+    if count > most:
+        raise DataError(
+            f"read: {name} has too many lines",
+            f"at most {most:,}, by max_bytes={max_bytes:,}",
+            f"{count:,} lines",
+            f"pass max_bytes={LINE_BYTES * count:,} if you trust the file and have the memory",
+        )
+
+
+def _cut(content: bytes) -> Iterator[bytes]:
+    """The lines of a text; some at a time, so that they are not all there as bytes while they are decoded."""
+    start = 0
+    while (end := content.find(b"\n", start + PIECE)) >= 0:
+        yield from content[start:end].split(b"\n")
+        start = end + 1
+    yield from content[start:].split(b"\n")
 
 
 def _narrowed(content: bytes, encoding: str, name: str) -> bytes:

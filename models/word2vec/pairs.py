@@ -72,7 +72,7 @@ class WordPairs(Sampler):
                 "word2vec: no two words stand beside each other",
                 "lines of several known words",
                 f"{len(self.ids)} words in {len(lines)} lines",
-                "give more text, or set thin=0 and min_count=1",
+                "give more text, or set min_count=1",
             )
         self.batches = -(-pairs // batch)
 
@@ -80,20 +80,26 @@ class WordPairs(Sampler):
         return self.batches
 
     def pairs(self, epoch: int) -> np.ndarray:
-        """All pairs of an epoch in their order, (pairs, 2)."""
+        """All pairs of an epoch in their order, (pairs, 2). A text so short that thinning leaves none is not thinned."""
         if self._made is None or self._made[0] != (self.seed, epoch):
             random = np.random.default_rng([self.seed, epoch])
-            kept = random.random(len(self.ids)) < self.keep[self.ids]
-            ids, line = self.ids[kept], self.line[kept]
-            reach = random.integers(1, self.window + 1, len(ids))
-            found = []
-            for distance in range(1, self.window + 1):
-                left, right = np.arange(len(ids) - distance), np.arange(distance, len(ids))
-                for middle, other in ((left, right), (right, left)):
-                    near = (line[middle] == line[other]) & (reach[middle] >= distance)
-                    found.append(np.stack([ids[middle[near]], ids[other[near]]], axis=1))
-            self._made = (self.seed, epoch), random.permutation(np.concatenate(found))
+            found = self._near(random, random.random(len(self.ids)) < self.keep[self.ids])
+            if not len(found):
+                found = self._near(random, np.ones(len(self.ids), bool))
+            self._made = (self.seed, epoch), random.permutation(found)
         return self._made[1]
+
+    def _near(self, random: np.random.Generator, kept: np.ndarray) -> np.ndarray:
+        """The pairs of words that stand near each other among the words that are kept, (pairs, 2)."""
+        ids, line = self.ids[kept], self.line[kept]
+        reach = random.integers(1, self.window + 1, len(ids))
+        found = []
+        for distance in range(1, self.window + 1):
+            left, right = np.arange(len(ids) - distance), np.arange(distance, len(ids))
+            for middle, other in ((left, right), (right, left)):
+                near = (line[middle] == line[other]) & (reach[middle] >= distance)
+                found.append(np.stack([ids[middle[near]], ids[other[near]]], axis=1))
+        return np.concatenate(found)
 
     def batch(self, epoch: int, index: int) -> tuple[np.ndarray, np.ndarray]:
         """Epochs differ a little in length; one that is short of pairs for its last batches begins again."""
