@@ -126,6 +126,7 @@ bitwise_or = _two("bitwise_or")
 bitwise_right_shift = _two("bitwise_right_shift")
 bitwise_xor = _two("bitwise_xor")
 ceil = _one("ceil")
+copysign = _two("copysign")
 cos = _one("cos")
 cosh = _one("cosh")
 divide = _two("divide")
@@ -155,6 +156,7 @@ maximum = _two("maximum")
 minimum = _two("minimum")
 multiply = _two("multiply")
 negative = _one("negative")
+nextafter = _two("nextafter")
 not_equal = _two("not_equal")
 positive = _one("positive")
 pow = _two("pow")
@@ -162,6 +164,7 @@ reciprocal = _one("reciprocal")
 remainder = _two("remainder")
 round = _one("round")
 sign = _one("sign")
+signbit = _one("signbit")
 sin = _one("sin")
 sinh = _one("sinh")
 sqrt = _one("sqrt")
@@ -190,20 +193,3 @@ def real(x: Tensor, /) -> Tensor:
 def imag(x: Tensor, /) -> Tensor:
     """The imaginary part, of real numbers 0."""
     return on_arrays("imag", lambda xp, a: xp.imag(a), x) if x.dtype.kind == "c" else x * 0
-
-
-def copysign(x1: Any, x2: Any, /) -> Tensor:
-    """`|x1|` with the sign of `x2`."""
-    size = f.abs(x1 if isinstance(x1, Tensor) else f.where(False, x2, x1))
-    is_negative = signbit(x2) if isinstance(x2, Tensor) else x2 < 0 or str(x2) == "-0.0"
-    return f.where(is_negative, -size, size)
-
-
-def nextafter(x1: Any, x2: Any, /) -> Tensor:
-    """The next number after `x1` towards `x2`."""
-    return on_arrays("nextafter", lambda xp, a, b: xp.nextafter(a, b), x1, x2)
-
-
-def signbit(x: Tensor, /) -> Tensor:
-    """Whether the sign is negative, also of -0.0 and NaN."""
-    return on_arrays("signbit", lambda xp, a: xp.signbit(a), x)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 from .. import functions as f
 from ..engine.tensor import Tensor
 from ..errors import ArgumentError, axes_of
-from ..ops.creation import eye
+from ..ops.results import EighResult, QRResult, SlogdetResult, SVDResult
 from .arrays import on_arrays, writable
-from .dtypes import finfo, result_type
+from .dtypes import result_type
 from .elementwise import conj
 from .manipulation import matrix_transpose
 from .statistics import sum as sum_
@@ -42,35 +42,6 @@ __all__ = [
 ]
 
 
-class QR(NamedTuple):
-    """An orthogonal and an upper triangular factor."""
-
-    Q: Tensor
-    R: Tensor
-
-
-class SVD(NamedTuple):
-    """Left vectors, singular values in falling order, and right vectors as rows."""
-
-    U: Tensor
-    S: Tensor
-    Vh: Tensor
-
-
-class Slogdet(NamedTuple):
-    """The sign of a determinant, and the logarithm of its size."""
-
-    sign: Tensor
-    logabsdet: Tensor
-
-
-class Eigh(NamedTuple):
-    """Eigenvalues in rising order, and eigenvectors as columns."""
-
-    eigenvalues: Tensor
-    eigenvectors: Tensor
-
-
 def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
     """The matrix product of the last two axes."""
     return f.matmul(x1, x2)
@@ -95,14 +66,6 @@ def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
     return f.outer(x1, x2)
 
 
-def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
-    """The vector product of vectors of three elements along an axis."""
-    if x1.shape[axis] != 3 or x2.shape[axis] != 3:
-        raise ArgumentError("cross: three elements are needed", "size 3", f"{x1.shape} and {x2.shape}, axis {axis}")
-    next_, last = [1, 2, 0], [2, 0, 1]
-    return f.take(x1, next_, axis) * f.take(x2, last, axis) - f.take(x1, last, axis) * f.take(x2, next_, axis)
-
-
 @writable
 def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
     """The triangular factor of a positive definite matrix, lower unless `upper`."""
@@ -119,16 +82,6 @@ def det(x: Tensor, /) -> Tensor:
 def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
     """A diagonal of the last two axes."""
     return f.diagonal(x, offset=offset, axis1=-2, axis2=-1)
-
-
-def eigh(x: Tensor, /) -> Eigh:
-    """Eigenvalues and eigenvectors of symmetric matrices."""
-    return Eigh(*on_arrays("eigh", lambda xp, a: xp.linalg.eigh(a), x))
-
-
-def eigvalsh(x: Tensor, /) -> Tensor:
-    """Eigenvalues of symmetric matrices, in rising order."""
-    return on_arrays("eigvalsh", lambda xp, a: xp.linalg.eigvalsh(a), x)
 
 
 @writable
@@ -161,73 +114,73 @@ def vector_norm(x: Tensor, /, *, axis: Any = None, keepdims: bool = False, ord: 
     return result.reshape(tuple([1 if i in axes else n for i, n in enumerate(x.shape)])) if keepdims else result
 
 
-def matrix_power(x: Tensor, n: int, /) -> Tensor:
-    """A square matrix multiplied by itself, `n` times in all; its inverse for negative `n`."""
-    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-        raise ArgumentError("matrix_power: a square matrix is needed", "equal last sizes", f"shape {x.shape}")
-    if n == 0:
-        return f.broadcast_to(eye(x.shape[-1], dtype=x.dtype, device=x.device), x.shape).clone()
-    square, n = (f.inv(x), -n) if n < 0 else (x, n)
-    result = None
-    while n:
-        if n & 1:
-            result = square if result is None else result @ square
-        n >>= 1
-        square = square @ square if n else square
-    return result if result is not x else x.clone()  # type: ignore[return-value]
-
-
-def matrix_rank(x: Tensor, /, *, rtol: Any = None) -> Tensor:
-    """How many singular values are larger than `rtol` times the largest."""
-    values = svdvals(x.detach())
-    return f.sum(values > _cutoff(x, values, rtol), axis=-1)
-
-
-def _cutoff(x: Tensor, values: Tensor, rtol: Any) -> Tensor:
-    """The size below which a singular value counts as 0: (…, k) -> (…, 1)."""
-    if rtol is None:
-        rtol = max(x.shape[-2:]) * finfo(x.dtype).eps
-    elif isinstance(rtol, Tensor):
-        rtol = f.expand_dims(rtol, -1)
-    return f.max(values, axis=-1, keepdims=True) * rtol
-
-
-def pinv(x: Tensor, /, *, rtol: Any = None) -> Tensor:
-    """The pseudo-inverse, in which singular values up to `rtol` times the largest count as 0."""
-    cutoff = max(x.shape[-2:], default=0) * finfo(x.dtype).eps if rtol is None else rtol
-    return on_arrays("pinv", lambda xp, a, c: xp.linalg.pinv(a, c), x, cutoff)
-
-
-def qr(x: Tensor, /, *, mode: str = "reduced") -> QR:
-    """An orthogonal and an upper triangular factor; those of mode "complete" have no derivative."""
-    if mode not in ("reduced", "complete"):
-        raise ArgumentError("qr: unknown mode", "'reduced' or 'complete'", repr(mode))
-    whole = mode == "complete" and x.shape[-2] > x.shape[-1]
-    return QR(*(on_arrays("qr", lambda xp, a: xp.linalg.qr(a, mode), x) if whole or x.dtype.kind == "c" else f.qr(x)))
-
-
-def slogdet(x: Tensor, /) -> Slogdet:
-    """The sign of the determinant and the logarithm of its size."""
-    return Slogdet(*f.slogdet(x))
-
-
 @writable
 def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
     """The `x` with `x1 @ x = x2`."""
     return f.solve(x1, x2)
 
 
-def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVD:
-    """Singular values and vectors; only the reduced form, and that of square matrices, has a derivative."""
-    whole = full_matrices and x.shape[-1] != x.shape[-2]
-    return SVD(*(on_arrays("svd", lambda xp, a: xp.linalg.svd(a, True), x) if whole else f.svd(x)))
-
-
-def svdvals(x: Tensor, /) -> Tensor:
-    """Singular values, in falling order."""
-    return f.svd(x)[1]
-
-
 def trace(x: Tensor, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
     """The sum of a diagonal of the last two axes."""
     return sum_(diagonal(x, offset=offset), axis=-1, dtype=dtype)
+
+
+def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
+    """The vector product of vectors of three elements along an axis."""
+    return f.cross(x1, x2, axis=axis)
+
+
+def eigh(x: Tensor, /) -> EighResult:
+    """Eigenvalues and eigenvectors of symmetric matrices."""
+    return f.eigh(x)
+
+
+@writable
+def eigvalsh(x: Tensor, /) -> Tensor:
+    """Eigenvalues of symmetric matrices, in rising order."""
+    return f.eigvalsh(x)
+
+
+@writable
+def matrix_power(x: Tensor, n: int, /) -> Tensor:
+    """A square matrix multiplied by itself, `n` times in all; its inverse for negative `n`."""
+    return f.matrix_power(x, n)
+
+
+def matrix_rank(x: Tensor, /, *, rtol: Any = None) -> Tensor:
+    """How many singular values are larger than `rtol` times the largest."""
+    return f.matrix_rank(x, rtol=_for_each_value(rtol))
+
+
+def _for_each_value(rtol: Any) -> Any:
+    """A tolerance for each matrix as one for each of its singular values: (…) -> (…, 1)."""
+    return f.expand_dims(rtol, -1) if isinstance(rtol, Tensor) else rtol
+
+
+@writable
+def pinv(x: Tensor, /, *, rtol: Any = None) -> Tensor:
+    """The pseudo-inverse, in which singular values up to `rtol` times the largest count as 0."""
+    return f.pinv(x, rtol=rtol.data if isinstance(rtol, Tensor) else rtol)
+
+
+def qr(x: Tensor, /, *, mode: str = "reduced") -> QRResult:
+    """An orthogonal and an upper triangular factor; those of mode "complete" have no derivative."""
+    if x.dtype.kind == "c":
+        return QRResult(*on_arrays("qr", lambda xp, a: xp.linalg.qr(a, mode), x))
+    return f.qr(x, mode=mode)
+
+
+def slogdet(x: Tensor, /) -> SlogdetResult:
+    """The sign of the determinant and the logarithm of its size."""
+    return f.slogdet(x)
+
+
+def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVDResult:
+    """Singular values and vectors; only the reduced form, and that of square matrices, has a derivative."""
+    return f.svd(x, full_matrices=full_matrices)
+
+
+@writable
+def svdvals(x: Tensor, /) -> Tensor:
+    """Singular values, in falling order."""
+    return f.svdvals(x)

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 from .. import functions as f
 from ..engine.tensor import Tensor
-from .arrays import on_arrays
 
 __all__ = [
     "argmax",
@@ -40,8 +39,7 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
 
 def searchsorted(x1: Tensor, x2: Tensor, /, *, side: str = "left", sorter: Tensor | None = None) -> Tensor:
     """Where elements would have to be put into `x1` to keep it sorted."""
-    ordered = x1 if sorter is None else x1[sorter]
-    return on_arrays("searchsorted", lambda xp, a, b: xp.searchsorted(a, b, side=side), ordered, x2)
+    return f.searchsorted(x1, x2, side=side, sorter=sorter)
 
 
 def where(condition: Tensor, x1: Any, x2: Any, /) -> Tensor:
@@ -50,13 +48,13 @@ def where(condition: Tensor, x1: Any, x2: Any, /) -> Tensor:
 
 
 def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
-    """The positions that would sort along an axis; equal elements keep their order, asked for or not."""
-    return f.argsort(x, axis=axis, descending=descending)
+    """The positions that would sort along an axis."""
+    return f.argsort(x, axis=axis, descending=descending, stable=stable)
 
 
 def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """The elements in rising or falling order along an axis."""
-    return f.sort(x, axis=axis, descending=descending)
+    return f.sort(x, axis=axis, descending=descending, stable=stable)
 
 
 class UniqueAll(NamedTuple):
@@ -82,14 +80,9 @@ class UniqueInverse(NamedTuple):
     inverse_indices: Tensor
 
 
-def _unique(xp: Any, a: Any) -> tuple[Any, ...]:
-    return xp.unique(a, return_index=True, return_inverse=True, return_counts=True, equal_nan=False)[1:]
-
-
 def unique_all(x: Tensor, /) -> UniqueAll:
     """The distinct elements in order, with all that can be said of them; each NaN counts as distinct."""
-    indices, inverse, counts = on_arrays("unique_all", _unique, x)
-    return UniqueAll(f.take(x, indices), indices, inverse.reshape(x.shape), counts)
+    return UniqueAll(*f.unique(x, return_index=True, return_inverse=True, return_counts=True, equal_nan=False))
 
 
 def unique_counts(x: Tensor, /) -> UniqueCounts:

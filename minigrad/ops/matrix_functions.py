@@ -105,7 +105,7 @@ def _tolerance(name, a, rtol):
     """The size, relative to the largest, up to which a singular value counts as 0."""
     if a.ndim < 2:
         raise ShapeError(f"{name}: a matrix is needed", "at least 2 axes", f"shape {tuple(a.shape)}")
-    dtype = a.dtype if a.dtype.kind == "f" else np.dtype(np.float64)
+    dtype = a.dtype if a.dtype.kind in "fc" else np.dtype(np.float64)
     return max(a.shape[-2:]) * float(np.finfo(dtype).eps) if rtol is None else rtol
 
 
