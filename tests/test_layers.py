@@ -278,6 +278,12 @@ def test_only_batch_norm_says_that_it_couples_the_batch():
         (lambda: nn.Conv2d(3, 4, (1, 2, 3)), ArgumentError, "Conv2d: kernel_size .*\n.*2 of them\n.*1, 2, 3"),
         (lambda: nn.Conv1d(3, 4, 3, groups=2), ArgumentError, "Conv1d: the channels .*\n.*\n.*in_channels=3.*groups=2"),
         (lambda: nn.Conv1d(3, 4, 0), ArgumentError, "Conv1d: kernel_size"),
+        (
+            lambda: nn.Conv1d(3, 4, 3, padding_mode="reflection"),
+            ArgumentError,
+            "Conv1d: unknown padding_mode(?s:.*)'reflect'",
+        ),
+        (lambda: nn.ReflectionPad2d((1, 2)), ArgumentError, r"ReflectionPad2d: padding .*\n.*4 of them\n.*\(1, 2\)"),
     ],
 )
 def test_a_layer_that_cannot_be_made_says_why(make: Any, kind: type[Exception], words: str):

@@ -243,7 +243,9 @@ PUBLIC = {
 }
 NEURAL = """
     softmax log_softmax cross_entropy nll_loss binary_cross_entropy_with_logits mse_loss l1_loss huber_loss kl_div layer_norm
-    rms_norm batch_norm dropout embedding linear conv1d conv2d max_pool2d avg_pool2d scaled_dot_product_attention
+    rms_norm batch_norm dropout embedding linear conv1d conv2d conv3d conv_transpose1d
+    conv_transpose2d conv_transpose3d max_pool1d max_pool2d max_pool3d avg_pool1d avg_pool2d avg_pool3d interpolate pad grid_sample
+    unfold fold pixel_shuffle scaled_dot_product_attention
     cosine_similarity"""
 # Those that numpy.ndarray or torch.Tensor has; `power` is the operator **.
 METHODS = """

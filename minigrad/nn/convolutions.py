@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..engine.tensor import Tensor
-from ..errors import ArgumentError
+from ..errors import ArgumentError, nearest
+from ..ops.convolution import padding_widths
 from ..ops.windows import as_sizes
 from . import functional as F
 from . import init
@@ -17,6 +18,7 @@ from .module import Module
 __all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "Fold", "Unfold"]
 
 Size = int | Sequence[int]
+PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
 
 class _Convolution(Module):
@@ -24,7 +26,7 @@ class _Convolution(Module):
 
     axes: int
     transposed = False
-    usual: dict[str, Any] = {"stride": 1, "padding": 0, "dilation": 1, "groups": 1}  # what need not be shown
+    usual: dict[str, Any]  # what need not be shown
 
     def make(
         self,
@@ -71,6 +73,7 @@ class _Convolution(Module):
 class _Forward(_Convolution):
     """What Conv1d, Conv2d and Conv3d share."""
 
+    usual = {"stride": 1, "padding": 0, "dilation": 1, "groups": 1, "padding_mode": "zeros"}
     function: Callable[..., Tensor]
 
     def __init__(
@@ -83,14 +86,29 @@ class _Forward(_Convolution):
         dilation: Size = 1,
         groups: int = 1,
         bias: bool = True,
+        padding_mode: str = "zeros",
         dtype: Any = None,
         device: str | None = None,
     ):
-        self.stride, self.padding, self.dilation = stride, padding, dilation
+        name = type(self).__name__
+        if padding_mode not in PADDING_MODES:
+            hint = nearest(padding_mode, PADDING_MODES)
+            raise ArgumentError(f"{name}: unknown padding_mode {padding_mode!r}", ", ".join(PADDING_MODES), fix=hint)
+        self.stride, self.padding, self.dilation, self.padding_mode = stride, padding, dilation, padding_mode
         self.make(in_channels, out_channels, kernel_size, groups, bias, dtype, device)
 
     def forward(self, input: Any) -> Tensor:
-        return self.function(input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
+        padding = self.padding
+        if self.padding_mode != "zeros":
+            input, padding = self._framed(input), 0
+        return self.function(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+
+    def _framed(self, input: Any) -> Tensor:
+        """The input in a frame that is not made of zeros."""
+        name = type(self).__name__
+        strides, dilations = (as_sizes(name, key, getattr(self, key), self.axes) for key in ("stride", "dilation"))
+        widths = padding_widths(name, self.padding, self.kernel_size, strides, dilations)
+        return F.pad(input, [n for pair in reversed(widths) for n in pair], mode=self.padding_mode)
 
 
 class Conv1d(_Forward):

@@ -45,8 +45,7 @@ def max_pool1d(
     return_indices: bool = False,
 ) -> Any:
     """The largest element of each window: (N, C, L) -> (N, C, L')."""
-    pooled = pool_max("max_pool1d", input, kernel_size, stride, padding, dilation, ceil_mode, 1)
-    return pooled if return_indices else pooled[0]
+    return pool_max("max_pool1d", input, kernel_size, stride, padding, dilation, ceil_mode, return_indices, 1)
 
 
 @function
@@ -63,8 +62,7 @@ def max_pool2d(
 
     `return_indices` also gives the position of each in its plane, all axes counted as one.
     """
-    pooled = pool_max("max_pool2d", input, kernel_size, stride, padding, dilation, ceil_mode, 2)
-    return pooled if return_indices else pooled[0]
+    return pool_max("max_pool2d", input, kernel_size, stride, padding, dilation, ceil_mode, return_indices, 2)
 
 
 @function
@@ -78,8 +76,7 @@ def max_pool3d(
     return_indices: bool = False,
 ) -> Any:
     """The largest element of each window: (N, C, D, H, W) -> (N, C, D', H', W')."""
-    pooled = pool_max("max_pool3d", input, kernel_size, stride, padding, dilation, ceil_mode, 3)
-    return pooled if return_indices else pooled[0]
+    return pool_max("max_pool3d", input, kernel_size, stride, padding, dilation, ceil_mode, return_indices, 3)
 
 
 @function
@@ -177,22 +174,19 @@ def adaptive_avg_pool3d(input: TensorLike, output_size: Sizes) -> Tensor:
 @function
 def adaptive_max_pool1d(input: TensorLike, output_size: Sizes, return_indices: bool = False) -> Any:
     """The largest elements of as many windows as `output_size` says, which cover the input evenly: (N, C, L) -> (N, C, L')."""
-    pooled = adaptive_max("adaptive_max_pool1d", input, output_size, 1)
-    return pooled if return_indices else pooled[0]
+    return adaptive_max("adaptive_max_pool1d", input, output_size, return_indices, 1)
 
 
 @function
 def adaptive_max_pool2d(input: TensorLike, output_size: Sizes, return_indices: bool = False) -> Any:
     """The largest elements of as many windows as `output_size` says, which cover the input evenly: (N, C, H, W) -> (N, C, H', W')."""
-    pooled = adaptive_max("adaptive_max_pool2d", input, output_size, 2)
-    return pooled if return_indices else pooled[0]
+    return adaptive_max("adaptive_max_pool2d", input, output_size, return_indices, 2)
 
 
 @function
 def adaptive_max_pool3d(input: TensorLike, output_size: Sizes, return_indices: bool = False) -> Any:
     """The largest elements of as many windows as `output_size` says, which cover the input evenly: (N, C, D, H, W) -> (N, C, D', H', W')."""
-    pooled = adaptive_max("adaptive_max_pool3d", input, output_size, 3)
-    return pooled if return_indices else pooled[0]
+    return adaptive_max("adaptive_max_pool3d", input, output_size, return_indices, 3)
 
 
 @function

@@ -23,7 +23,7 @@ def convolve(
     _check_channels(name, a, weight, bias, groups, count, transposed=False)
     strides, dilations = as_sizes(name, "stride", stride, count), as_sizes(name, "dilation", dilation, count)
     kernel = weight.shape[2:]
-    a = framed(a, _widths(name, padding, kernel, strides, dilations))
+    a = framed(a, padding_widths(name, padding, kernel, strides, dilations))
     check_room(name, a.shape[-count:], kernel, dilations)
     channels = _channels_first(a, count)  # (C, N, *sizes)
     windows = _unfold(channels, kernel=kernel, stride=strides, dilation=dilations)  # (C, *kernel, N, *out)
@@ -82,7 +82,7 @@ def _finished(out: Any, bias: Any, ndim: int, count: int) -> Any:
     return out if bias is None else out + reshape(bias, shape=(-1, *[1] * count))
 
 
-def _widths(name: str, padding: Any, kernel: Sizes, stride: Sizes, dilation: Sizes) -> list[tuple[int, int]]:
+def padding_widths(name: str, padding: Any, kernel: Sizes, stride: Sizes, dilation: Sizes) -> list[tuple[int, int]]:
     """How much to pad before and after on each axis; an odd total of "same" puts the extra one after, as PyTorch."""
     if not isinstance(padding, str):
         return [(p, p) for p in as_sizes(name, "padding", padding, len(kernel), least=0)]

@@ -11,6 +11,7 @@ from ..engine.op import op
 from ..errors import ArgumentError, ShapeError, is_whole
 from .along import _zeros, put_along_axis
 from .composite import host_constant
+from .creation import astype
 from .reduction import sum as sum_
 from .resampling import area_taps, resample
 from .shape import moveaxis, reshape
@@ -25,7 +26,7 @@ def _largest(xp, a, *, inside=None):
     None if none is padding.
     """
     best = a[:, 0]
-    winner = xp.zeros(best.shape, np.int64)
+    winner = xp.zeros(best.shape, np.min_scalar_type(a.shape[1]))
     for k in range(1, a.shape[1]):
         rival = a[:, k]
         better = (rival > best) | (rival != rival)
@@ -117,10 +118,20 @@ def _slide(
 
 
 def pool_max(
-    name: str, a: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, count: int
-) -> tuple[Any, Any]:
-    """The largest element of each window, and its position in the plane of the input."""
+    name: str,
+    a: Any,
+    kernel: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    ceil_mode: bool,
+    return_indices: bool,
+    count: int,
+) -> Any:
+    """The largest element of each window and, if asked for, its position in the plane of the input."""
     slide = _slide(name, a, kernel, stride, padding, dilation, ceil_mode, count)
+    if not return_indices and not any(slide.padding) and not any(slide.surplus):
+        return _largest(slide.windows(a))[0]
     plane = np.arange(math.prod(a.shape[-count:])).reshape(a.shape[-count:])
     places = slide.of_plane(plane + 1) - 1  # -1 is padding
     inside = None if (places >= 0).all() else host_constant(places >= 0)
@@ -128,12 +139,15 @@ def pool_max(
         raise ShapeError(
             f"{name}: a window meets nothing but padding", "an element of the input in each window", a.shape[-count:]
         )
-    return _with_positions(slide.windows(a), places, inside)
+    return _largest_and_positions(slide.windows(a), places, inside, return_indices)
 
 
-def _with_positions(windows: Any, places: np.ndarray, inside: np.ndarray | None = None) -> tuple[Any, Any]:
-    """The largest element of each window (A, k, …, *out), and where `places` (k, *out) says that it lies."""
+def _largest_and_positions(windows: Any, places: np.ndarray, inside: np.ndarray | None, return_indices: bool) -> Any:
+    """The largest element of each window (A, k, …, *out) and, if asked for, where `places` (k, *out) says that it lies."""
     values, winner = _largest(windows, inside=inside)
+    if not return_indices:
+        return values
+    winner = astype(winner, dtype="int64")
     table = places.reshape(1, len(places), *[1] * (winner.ndim - places.ndim), *places.shape[1:])
     return values, _pick(_constant(winner, values=host_constant(table)), winner)
 
@@ -191,11 +205,12 @@ def adaptive_mean(name: str, a: Any, output_size: Any, count: int) -> Any:
     return a
 
 
-def adaptive_max(name: str, a: Any, output_size: Any, count: int) -> tuple[Any, Any]:
-    """The largest elements of as many windows as asked for, which cover each axis evenly, and their positions."""
+def adaptive_max(name: str, a: Any, output_size: Any, return_indices: bool, count: int) -> Any:
+    """The largest elements of as many windows as asked for, which cover each axis evenly; and their positions, if asked for."""
     out, sizes = _adaptive_sizes(name, a, output_size, count), a.shape[-count:]
     if not any(n % m for n, m in zip(sizes, out)):
-        return pool_max(name, a, tuple([n // m for n, m in zip(sizes, out)]), None, 0, 1, False, count)
+        kernel = tuple([n // m for n, m in zip(sizes, out)])
+        return pool_max(name, a, kernel, None, 0, 1, False, return_indices, count)
     places = np.zeros((1, *[1] * count), np.int64)  # (k, *out); a shorter window names its last element again
     for i, (n, m) in enumerate(zip(sizes, out)):
         along = area_taps(n, m)[0].T.reshape(-1, *[m if j == i else 1 for j in range(count)])  # (k, 1, …, m, …, 1)
@@ -206,7 +221,7 @@ def adaptive_max(name: str, a: Any, output_size: Any, count: int) -> tuple[Any, 
     windows = moveaxis(
         plane[..., host_constant(places)], source=a.ndim - count, destination=1
     )  # (A, …, k, *out) -> (A, k, …, *out)
-    return _with_positions(windows, places)
+    return _largest_and_positions(windows, places, None, return_indices)
 
 
 def unpool(

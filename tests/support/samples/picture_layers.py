@@ -9,6 +9,7 @@ from minigrad import nn
 
 from .layers import CASES, PICTURE, Case
 
+MODES = ("reflect", "replicate", "circular")
 FRAMES = ("ZeroPad", "ReflectionPad", "ReplicationPad", "CircularPad")
 SHAPES = {1: (8, 4, 9), 2: PICTURE, 3: (8, 2, 3, 4, 5)}
 
@@ -35,6 +36,8 @@ def same(name: str, axes: int, *args: Any, **options: Any) -> Case:
 
 CASES.update(
     {
+        **{f"Conv2d with {mode}": same("Conv", 2, 4, 3, (3, 2), padding=(2, 1), padding_mode=mode) for mode in MODES},
+        "Conv1d with reflect, same": same("Conv", 1, 4, 6, 4, padding="same", padding_mode="reflect"),
         "Conv3d": same("Conv", 3, 2, 3, (1, 2, 3), padding=(0, 1, 1)),
         "ConvTranspose1d": same("ConvTranspose", 1, 4, 2, 3, 2, 1, 1, 2, False, 2),
         "ConvTranspose2d": same("ConvTranspose", 2, 4, 3, 2, stride=(2, 1)),

@@ -306,10 +306,10 @@ add(
     np.array([[[[[5, 2]]]]]),
     kwargs={"kernel_size": (1, 2, 2)},
 )
-add("_largest", lambda a: (a.max(1), a.argmax(1)), spread(2, 4, 3))
+add("_largest", lambda a: (a.max(1), a.argmax(1).astype("uint8")), spread(2, 4, 3))
 add(
     "_largest",
-    lambda a, inside: (np.array([[1.0]], a.dtype), np.array([[1]])),
+    lambda a, inside: (np.array([[1.0]], a.dtype), np.array([[1]], "uint8")),
     np.array([[[9.0], [1.0], [0.5]]]),
     kwargs={"inside": np.array([[False], [True], [True]])},
     label="padding",
