@@ -33,6 +33,8 @@ EXPECTED = {  # the standard deviation, and whether it is uniform
         True,
     ),
     "he for tanh": (lambda t: init.he_normal_(t, nonlinearity="tanh"), lambda i, o: 5 / 3 / math.sqrt(i), False),
+    "kaiming_uniform_": (lambda t: init.kaiming_uniform_(t, 0.5), lambda i, o: math.sqrt(2 / 1.25 / i), True),
+    "kaiming_normal_": (lambda t: init.kaiming_normal_(t, mode="fan_out"), lambda i, o: math.sqrt(2 / o), False),
     "normal_": (lambda t: init.normal_(t, 0.0, 0.3), lambda i, o: 0.3, False),
     "uniform_": (lambda t: init.uniform_(t, -0.6, 0.6), lambda i, o: 0.6 / math.sqrt(3), True),
     "gpt2_": (lambda t: init.gpt2_(t), lambda i, o: 0.02, False),
@@ -207,3 +209,71 @@ def test_weights_that_are_not_set_take_no_memory():
     with init.skip():
         layer = mg.nn.Linear(1 << 14, 1 << 14)  # 1 GiB
     assert layer.weight.shape == (1 << 14, 1 << 14) and (pages() - before) * mmap.PAGESIZE < 1 << 26
+
+
+def test_a_truncated_normal_keeps_its_range_and_shape(device):
+    mg.manual_seed(0)
+    x = init.trunc_normal_(mg.empty(40_000, device=device), 1.0, 2.0, a=-1.0, b=4.0).numpy()
+    assert x.min() >= -1 and x.max() <= 4
+    # The density over [-1, 1.5] and [1.5, 4], by the normal distribution with mean 1 and deviation 2.
+    cdf = [0.5 * (1 + math.erf((bound - 1) / math.sqrt(8))) for bound in (-1, 1.5, 4)]
+    assert abs((x < 1.5).mean() - (cdf[1] - cdf[0]) / (cdf[2] - cdf[0])) < 0.01
+
+
+@pytest.mark.parametrize("shape", [(6, 4), (4, 6), (5, 5), (4, 3, 2)], ids=str)
+def test_orthogonal_rows_or_columns_have_the_length_asked_for(shape, device):
+    x = init.orthogonal_(mg.empty(*shape, dtype="float64", device=device), gain=2.0).numpy().reshape(shape[0], -1)
+    product = x @ x.T if x.shape[0] <= x.shape[1] else x.T @ x
+    np.testing.assert_allclose(product, 4 * np.eye(len(product)), atol=1e-12)
+
+
+def test_orthogonal_matrices_are_drawn_evenly():
+    mg.manual_seed(0)
+    drawn = np.stack([init.orthogonal_(mg.empty(2, 2)).numpy() for _ in range(200)])
+    assert abs(drawn.mean(axis=0)).max() < 0.2 and 50 < (np.linalg.det(drawn) > 0).sum() < 150
+
+
+@pytest.mark.torch
+def test_what_is_not_random_is_pytorchs():
+    import torch
+
+    for name, shape, options in (
+        ("eye_", (3, 4), {}),
+        ("dirac_", (3, 4, 3), {}),
+        ("dirac_", (4, 2, 3, 4), {"groups": 2}),
+        ("dirac_", (2, 3, 1, 2, 3), {}),
+    ):
+        expected = getattr(torch.nn.init, name)(torch.empty(shape), **options).numpy()
+        np.testing.assert_array_equal(getattr(init, name)(mg.empty(*shape), **options).numpy(), expected)
+    for name, param in (
+        ("linear", None),
+        ("conv_transpose2d", None),
+        ("tanh", None),
+        ("leaky_relu", None),
+        ("leaky_relu", 0.3),
+        ("selu", None),
+    ):
+        assert init.calculate_gain(name, param) == pytest.approx(torch.nn.init.calculate_gain(name, param))
+
+
+def test_a_sparse_matrix_has_its_share_of_zeros_in_every_column(device):
+    x = init.sparse_(mg.empty(50, 20, device=device), 0.3, std=0.5).numpy()
+    assert ((x == 0).sum(axis=0) == 15).all() and abs(x[x != 0].std() - 0.5) < 0.06
+
+
+@pytest.mark.parametrize(
+    ("call", "kind"),
+    [
+        (lambda: init.eye_(mg.empty(3)), ShapeError),
+        (lambda: init.dirac_(mg.empty(3, 3)), ShapeError),
+        (lambda: init.dirac_(mg.empty(3, 3, 3), groups=2), ShapeError),
+        (lambda: init.orthogonal_(mg.empty(3)), ShapeError),
+        (lambda: init.sparse_(mg.empty(3, 3), 1.5), ArgumentError),
+        (lambda: init.trunc_normal_(mg.empty(3), a=2.0, b=1.0), ArgumentError),
+        (lambda: init.calculate_gain("rleu"), ArgumentError),
+        (lambda: init.trunc_normal_(mg.zeros(3, dtype="int64")), DtypeError),
+    ],
+)
+def test_what_an_initialiser_cannot_do_is_refused(call, kind):
+    with pytest.raises(kind):
+        call()
