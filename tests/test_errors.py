@@ -554,6 +554,8 @@ MORE_ARGUMENTS = {
     "index_add": {"index": [0], "source": 1.0},
     "index_copy": {"index": [0], "source": 1.0},
     "index_fill": {"index": [0], "value": 1.0},
+    "quantile": {"q": 0.5},
+    "percentile": {"q": 50},
 }
 ALONG_AN_AXIS = sorted(
     n for n, f in {**OPS, **COMPOSITES}.items() if "axis" in f.signature.defaults and not n.startswith("_")

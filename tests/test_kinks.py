@@ -33,6 +33,11 @@ POINTS: dict[str, tuple[Any, list[float], list[float]]] = {  # what -> function,
     ),
     "the largest elements share the gradient": (mg.max, [3.0, 1.0, 3.0, 3.0], [1 / 3, 0.0, 1 / 3, 1 / 3]),
     "the smallest elements share the gradient": (mg.min, [3.0, 1.0, 3.0, 1.0], [0.0, 0.5, 0.0, 0.5]),
+    "the largest of what is scattered to a place share the gradient": (
+        lambda x: mg.scatter_reduce(mg.tensor([2.0], dtype="float64"), 0, [0, 0, 0], x, "amax"),
+        [2.0, 1.0, 2.0],
+        [1 / 3, 0.0, 1 / 3],
+    ),
     "sort is stable, so the first of equals stays first": (
         lambda x: (mg.sort(x) * mg.tensor([1.0, 2.0, 3.0], dtype="float64")).sum(),
         [2.0, 1.0, 1.0],

@@ -48,6 +48,7 @@ ONLY_COMPARED = {
         "remainder.b": "a b",
         "where.a": "condition",
         "where.b": "condition",
+        "_extreme_along.inputs": "a values out",
     }.items()
     for name in names.split()
 }
@@ -63,6 +64,7 @@ AT_KINKS = {  # these are caught by test_kinks.py, which a test below makes sure
         f"{name}.a: drop the second factor in `{WINNERS}`": "it acts only where the extreme is reached twice"
         for name in ("max", "min")
     },
+    "_extreme_along.inputs: drop the second factor in `g / where(winners == 0, 1, winners)`": "it acts only where the extreme is reached twice",
     **{
         f"arctan2.{name}: _squared_radius: drop the second term in `total + (total == 0)`": "it acts only at the origin"
         for name in "ab"
@@ -76,7 +78,7 @@ ANY_NUMBER = {
     for change in ("flip", "double")
 }
 UNUSED = {
-    f"slogdet.a: g[0]: {change}": "the sign of a determinant has gradient 0, so the rule does not look at this"
+    f"_slogdet.a: g[0]: {change}": "the sign of a determinant has gradient 0, so the rule does not look at this"
     for change in ("scale by 1.1", "drop", "hide from the second derivative")
 }
 ZERO_TERM = {

@@ -236,6 +236,7 @@ PUBLIC = {
     "indexing": """
         take take_along_axis put_along_axis scatter_add masked_fill nonzero one_hot gather scatter scatter_reduce index_add
         index_copy index_fill index_put masked_select masked_scatter""",
+    "statistics": "quantile percentile average cov corrcoef interp trapezoid cumulative_trapezoid cdist pdist",
     "linear algebra": """
         matmul dot vecdot outer tensordot einsum trace inv solve det slogdet cholesky qr svd inner kron cross multi_dot
         logdet solve_triangular cholesky_solve tensorinv tensorsolve svdvals eigh eigvalsh lu lu_factor lu_solve matrix_power

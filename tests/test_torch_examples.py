@@ -141,13 +141,54 @@ MATRICES = {
         [SQUARE, *arrays((3,))],
     ),
 }
-CASES = {**ARRANGEMENT, **INDEXING, **MATRICES}
+LEVELS = [0.1, 0.5, 0.8]
+STATISTICS = {
+    **{
+        f"quantile {method}": (
+            lambda a, method=method: mg.quantile(a, LEVELS, 1, method=method),
+            lambda a, method=method: torch.quantile(a, torch.tensor(LEVELS, dtype=a.dtype), 1, interpolation=method),
+            arrays((3, 5)),
+        )
+        for method in ("linear", "lower", "higher", "midpoint", "nearest")
+    },
+    "cov": (mg.cov, torch.cov, arrays((3, 5))),
+    "cov, weighted": (
+        lambda a: mg.cov(a, ddof=0, fweights=[1, 2, 1, 3, 1], aweights=np.arange(1.0, 6)),
+        lambda a: torch.cov(
+            a, correction=0, fweights=torch.tensor([1, 2, 1, 3, 1]), aweights=torch.arange(1.0, 6, dtype=a.dtype)
+        ),
+        arrays((3, 5)),
+    ),
+    "corrcoef": (mg.corrcoef, torch.corrcoef, arrays((3, 5))),
+    "trapezoid": (mg.trapezoid, torch.trapezoid, arrays((3, 5))),
+    "trapezoid at points": (
+        lambda y, x: mg.trapezoid(y, x, axis=0),
+        lambda y, x: torch.trapezoid(y, x, dim=0),
+        arrays((5, 3), (5, 3)),
+    ),
+    "cumulative_trapezoid": (
+        lambda y: mg.cumulative_trapezoid(y, dx=2.0, axis=0),
+        lambda y: torch.cumulative_trapezoid(y, dx=2.0, dim=0),
+        arrays((5, 3)),
+    ),
+    **{
+        f"cdist {p}": (
+            lambda a, b, p=p: mg.cdist(a, b, p),
+            lambda a, b, p=p: torch.cdist(a, b, p, compute_mode="donot_use_mm_for_euclid_dist"),
+            arrays((2, 3, 2), (2, 4, 2)),
+        )
+        for p in (1.0, 2.0, 3.0)
+    },
+    "pdist": (mg.pdist, torch.pdist, arrays((4, 3))),
+}
+FIRST_ONLY = {"cdist 1.0", "cdist 2.0", "cdist 3.0", "pdist"}  # PyTorch has no second derivative of these
+CASES = {**ARRANGEMENT, **INDEXING, **MATRICES, **STATISTICS}
 
 
 @pytest.mark.parametrize("label", CASES)
 def test_values_and_derivatives_equal_pytorchs(label: str) -> None:
     ours, theirs, given = CASES[label]
-    compare(ours, theirs, given, {}, 2)
+    compare(ours, theirs, given, {}, 1 if label in FIRST_ONLY else 2)
 
 
 def test_equal_extremes_share_the_gradient_as_pytorchs() -> None:

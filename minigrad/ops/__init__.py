@@ -10,6 +10,7 @@ from . import (  # noqa: F401  (importing them fills the table)
     cumulative,
     decompositions,
     diagonals,
+    distances,
     einsum,
     elementwise,
     factorization,
@@ -25,11 +26,13 @@ from . import (  # noqa: F401  (importing them fills the table)
     random,
     reduction,
     resampling,
+    sampled,
     scatter,
     sets,
     shape,
     sorting,
     special,
+    statistics,
     windows,
 )
 from .attach import attach

@@ -74,7 +74,7 @@ def matrix_exp(xp, a):
 
 def _matrix_exp_rule(g, a):
     """The exponential of [[aᵀ, g], [0, aᵀ]] has the gradient in its upper right corner (Najfeld and Havel 1995)."""
-    n, at = a.shape[-1], a.swapaxes(-1, -2)
+    (n, _), at = a.shape[-2:], a.swapaxes(-1, -2)
     upper, lower = concatenate([at, g], axis=-1), concatenate([at * 0, at], axis=-1)
     return matrix_exp(concatenate([upper, lower], axis=-2))[..., :n, n:]
 

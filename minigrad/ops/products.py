@@ -12,6 +12,7 @@ from ..errors import ArgumentError, DtypeError, ShapeError, axes_of, axis_proble
 from .arithmetic import power
 from .composite import composite
 from .indexing import take
+from .joining import stack
 from .reduction import sum as sum_
 from .shape import reshape, transpose
 
@@ -179,8 +180,8 @@ def vander(a, *, N=None, increasing=False):
     """The powers of a vector as columns, the highest first unless `increasing`, as NumPy's: (n,) -> (n, N)."""
     if a.ndim != 1:
         raise ShapeError("vander: a vector is needed", "1 axis", f"shape {tuple(a.shape)}")
-    powers = np.arange(a.shape[0] if N is None else N)
-    return power(a[:, None], powers if increasing else powers[::-1].copy())
+    powers = range(a.shape[0] if N is None else N)
+    return stack([power(a, k) for k in (powers if increasing else reversed(powers))], axis=1)
 
 
 @composite(listed=True, method=False)

@@ -114,5 +114,6 @@ from . import (  # noqa: E402, F401  (they fill the table)
     sets,
     shape,
     special,
+    statistics,
     windows,
 )

@@ -78,4 +78,4 @@ for label, given in {
     parts = [spread(*shape, seed=i) for i, shape in enumerate(given)]
     add("multi_dot", np.linalg.multi_dot, parts, label=label)
 for kwargs in ({}, {"N": 2}, {"N": 4, "increasing": True}):
-    add("vander", np.vander, spread(3), kwargs=kwargs, label=str(kwargs))
+    add("vander", np.vander, spread(3), kwargs=kwargs, label=str(kwargs), dtype_as_reference=False)

@@ -96,7 +96,15 @@ def lu(a):
 
 
 uneven = normal(4, 3, seed=6)
-for label, given in {"square": square, "tall": uneven, "wide": uneven.T, "stack": stack[:, ::-1]}.items():
+tall = normal(2, 4, 3, seed=6)
+for label, given in {
+    "square": square,
+    "tall": uneven,
+    "wide": uneven.T,
+    "stack": stack[:, ::-1],
+    "tall stack": tall,
+    "wide stack": tall.swapaxes(-1, -2),
+}.items():
     add("lu", lu, given, label=label)
     add("_lu", lambda a: lu(a)[1:], lu(given)[1] @ lu(given)[2], label=label, tolerance=3)
 add("lu", lu, np.array([[0.0, 0.0], [0.0, 1.0]]), gradient=False, label="singular")
@@ -144,7 +152,7 @@ add("matrix_exp", series, 4 * np.eye(2) + spread(2, 2), label="halved", toleranc
 add("matrix_exp", series, np.zeros((2, 2)), label="zeros")
 
 flat = normal(3, 2, seed=2) @ normal(2, 4, seed=3)
-for label, given in {"tall": normal(4, 2, seed=5), "wide": normal(2, 4, seed=5), "stack": stack}.items():
+for label, given in {"tall": normal(4, 2, seed=5), "wide": normal(2, 4, seed=5), "stack": tall}.items():
     add("pinv", lambda a: np.linalg.pinv(a, rtol=1e-7), given, label=label, tolerance=3)
     add("_pinv", lambda a, rcond: np.linalg.pinv(a, rcond), given, kwargs={"rcond": 1e-7}, label=label, tolerance=3)
 add("pinv", lambda a: np.linalg.pinv(a, rtol=1e-6), flat, label="rank 2", gradient=False, tolerance=10)
