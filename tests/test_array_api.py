@@ -107,6 +107,7 @@ def test_whole_numbers_are_summed_in_the_widest_dtype_of_their_kind_unless_one_i
     assert xp.sum(xp.ones(3, dtype=xp.int8)).dtype == xp.int64
     assert xp.prod(xp.ones(3, dtype=xp.uint8)).dtype == xp.uint64
     assert xp.cumulative_sum(xp.ones(3, dtype=xp.int16)).dtype == xp.int64
+    assert xp.cumulative_prod(xp.ones(3), dtype=xp.int8).dtype == mg.cumsum(mg.ones(3), dtype="int8").dtype == xp.int8
     assert xp.sum(xp.ones(3, dtype=xp.float32), dtype=xp.float64).dtype == xp.float64
     assert xp.sum(xp.full(2, 100, dtype=xp.int8), dtype=xp.int16).item() == 200
     assert xp.vecdot(xp.ones(3, dtype=xp.int8), xp.ones(3, dtype=xp.int8)).dtype == xp.int8

@@ -50,21 +50,21 @@ _cumprod.vjp(a=_cumprod_rule)
 @composite
 def cumsum(a, *, axis=None, dtype=None):
     """The running sum along an axis, or of the raveled tensor, as NumPy's."""
-    a, axis = _line(a, axis, dtype)
-    return _cumsum(a, axis=axis)
+    return _along(_cumsum, ravel(a) if axis is None else a, axis or 0, dtype)
 
 
 @composite
 def cumprod(a, *, axis=None, dtype=None):
     """The running product along an axis, or of the raveled tensor, as NumPy's; its gradient is finite also at zeros."""
-    a, axis = _line(a, axis, dtype)
-    return _cumprod(a, axis=axis)
+    return _along(_cumprod, ravel(a) if axis is None else a, axis or 0, dtype)
 
 
-def _line(a: Any, axis: Any, dtype: Any) -> Any:
-    """The tensor to run along, in `dtype` if that is given, and the axis."""
-    a = a if dtype is None else astype(a, dtype=dtype)
-    return (ravel(a), 0) if axis is None else (a, axis)
+def _along(run: Any, a: Any, axis: int, dtype: Any) -> Any:
+    """The running sum or product in `dtype`; without one, whole numbers of few bits become wider, as NumPy's."""
+    if dtype is None:
+        return run(a, axis=axis)
+    out = run(astype(a, dtype=dtype), axis=axis)
+    return out if out.dtype == dtype else astype(out, dtype=dtype)
 
 
 @composite
@@ -83,7 +83,7 @@ def _cumulative(run: Any, a: Any, axis: Any, dtype: Any, include_initial: bool, 
     if axis is None and a.ndim != 1:
         raise ArgumentError("which axis?", "an axis, or a tensor with one", f"shape {a.shape}")
     axis = 0 if axis is None else one_axis(f"cumulative_{run.name[4:]}", axis, a.ndim, a.shape)
-    out = run(a if dtype is None else astype(a, dtype=dtype), axis=axis)
+    out = _along(run, a, axis, dtype)
     if not include_initial:
         return out
     start = full((*a.shape[:axis], 1, *a.shape[axis + 1 :]), initial, dtype=out.dtype, device=out.device)
