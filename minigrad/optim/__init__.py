@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import public
 from ..nn.clipping import clip_grad_norm_, clip_grad_value_
-from . import lr_scheduler
+from . import lr_scheduler, swa_utils
 from .lr_scheduler import (
     ChainedScheduler,
     ConstantLR,
@@ -36,6 +36,7 @@ from .rules.rmsprop import RMSprop
 from .rules.sgd import SGD
 from .rules.signs import Lion, Rprop
 from .schedules import Constant, Cosine, InverseSqrt, Noam, OneCycle, Plateau, Schedule, Step
+from .swa_utils import EMA
 
 __all__ = [
     "ASGD",
@@ -58,6 +59,8 @@ __all__ = [
     "SequentialLR",
     "StepLR",
     "lr_scheduler",
+    "EMA",
+    "swa_utils",
     "Adadelta",
     "Adagrad",
     "Adamax",

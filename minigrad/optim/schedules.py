@@ -26,6 +26,7 @@ __all__ = [
     "Step",
     "between",
     "each_group",
+    "line",
     "require",
     "swing",
 ]
@@ -124,7 +125,9 @@ def _base(group: Group) -> float:
 
 
 def _possible(key: str, value: Any) -> bool:
-    """Whether a saved value is valid: the best metric so far, or a count."""
+    """Whether a saved value is valid: the best metric so far, rates, or a count."""
+    if key == "starts":
+        return isinstance(value, list) and all(type(rate) in (int, float) and math.isfinite(rate) for rate in value)
     if key == "best":
         return value is None or type(value) in (int, float) and math.isfinite(value)
     return type(value) is int and value >= 0
@@ -246,6 +249,11 @@ class OneCycle(Schedule):
 def swing(start: float, end: float, done: float) -> float:
     """From start to end in half a cosine."""
     return end + (start - end) * (1 + math.cos(math.pi * done)) / 2
+
+
+def line(start: float, end: float, done: float) -> float:
+    """From start to end in a line."""
+    return start + (end - start) * done
 
 
 def between(

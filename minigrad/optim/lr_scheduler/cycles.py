@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ...errors import ArgumentError
 from ..optimizer import Optimizer
-from ..schedules import Schedule, between, each_group, require, swing
+from ..schedules import Schedule, between, each_group, line, require, swing
 
 __all__ = ["CosineAnnealingLR", "CosineAnnealingWarmRestarts", "CyclicLR", "OneCycleLR"]
 
@@ -191,7 +191,7 @@ class OneCycleLR(_Cycle):
         super().__init__(optimizer, last_epoch)
 
     def _between(self, step: int, *values: float) -> float:
-        return between(step, self.ends, values, swing if self.anneal_strategy == "cos" else _line)
+        return between(step, self.ends, values, swing if self.anneal_strategy == "cos" else line)
 
     def rate(self, step: int, index: int, base: float) -> float:
         down = [base] if len(self.ends) == 4 else []
@@ -200,7 +200,3 @@ class OneCycleLR(_Cycle):
     def momentum(self, step: int, index: int) -> float:
         most, least = self.max_momentum[index], self.base_momentum[index]
         return self._between(step, most, least, most, most)
-
-
-def _line(start: float, end: float, done: float) -> float:
-    return start + (end - start) * done
