@@ -63,7 +63,7 @@ from .ops.random import (
 )
 from .ops.sets import allclose, array_equal, array_equiv
 from .saving import load, save
-from .transforms import grad, hessian, jacobian, jvp, recompute, value_and_grad, vjp
+from .transforms import grad, hessian, jacrev, recompute, value_and_grad, vjp
 
 if TYPE_CHECKING:
     from . import array_api as array_api
@@ -78,6 +78,14 @@ if TYPE_CHECKING:
     from . import viz as viz
     from . import zoo as zoo
     from .compile import compile as compile
+    from .transforms.batching import vmap as vmap
+    from .transforms.custom import custom_vjp as custom_vjp
+    from .transforms.custom import fixed_point as fixed_point
+    from .transforms.forward import hvp as hvp
+    from .transforms.forward import jacfwd as jacfwd
+    from .transforms.forward import jacobian as jacobian
+    from .transforms.forward import jvp as jvp
+    from .transforms.forward import linearize as linearize
 
 __version__ = "0.2.0"
 _LAZY = {
@@ -94,6 +102,11 @@ _LAZY = {
     "viz",
     "zoo",
 }  # loaded when first used, so that importing minigrad stays quick
+_LAZY_FUNCTIONS = {
+    **dict.fromkeys(("hvp", "jacfwd", "jacobian", "jvp", "linearize"), "transforms.forward"),
+    "vmap": "transforms.batching",
+    **dict.fromkeys(("custom_vjp", "fixed_point"), "transforms.custom"),
+}
 
 
 if not TYPE_CHECKING:  # a type checker knows what is here
@@ -101,6 +114,9 @@ if not TYPE_CHECKING:  # a type checker knows what is here
     def __getattr__(name: str) -> Any:
         if name in _LAZY:
             return import_module(f"{__name__}.{name}")
+        if name in _LAZY_FUNCTIONS:
+            globals()[name] = found = getattr(import_module(f"{__name__}.{_LAZY_FUNCTIONS[name]}"), name)
+            return found
         if name == "__array_namespace_info__":
             return import_module(f"{__name__}.array_api").__array_namespace_info__
         raise AttributeError(name) if name.startswith("__") else missing_name("minigrad", name, __all__, "arrays")
@@ -122,11 +138,13 @@ __all__ = [
     "bool_",
     "complex128",
     "complex64",
+    "custom_vjp",
     "debug",
     "empty",
     "empty_like",
     "enable_grad",
     "eye",
+    "fixed_point",
     "float16",
     "float32",
     "float64",
@@ -136,13 +154,17 @@ __all__ = [
     "get_default_dtype",
     "grad",
     "hessian",
+    "hvp",
     "int16",
     "int32",
     "int64",
     "int8",
     "is_grad_enabled",
+    "jacfwd",
     "jacobian",
+    "jacrev",
     "jvp",
+    "linearize",
     "linspace",
     "load",
     "manual_seed",
@@ -172,6 +194,7 @@ __all__ = [
     "uniform",
     "value_and_grad",
     "vjp",
+    "vmap",
     "zeros",
     "zeros_like",
 ]

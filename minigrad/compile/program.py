@@ -151,10 +151,10 @@ def differentiated(function: Callable[..., Any], arrays: Sequence[Array], needs:
 
     Also for each output whether its gradient is given, and for each input whether it gets one.
     """
-    tracer = _Shapes({})
+    tracer = Shapes({})
     tensors, inputs, seeds, pairs = [], [], [], []
     for array, need in zip(arrays, needs):
-        own = _hollow(array.shape, array.dtype) if type(array) is ndarray else array.view()
+        own = hollow(array.shape, array.dtype) if type(array) is ndarray else array.view()
         inputs.append(tracer.know(own, Value(own.shape, own.dtype)))
         tensors.append(wrap(own, leaf(own) if need else None))
         tracer.recorded.update(inputs[-1:] if need else [])
@@ -162,7 +162,7 @@ def differentiated(function: Callable[..., Any], arrays: Sequence[Array], needs:
         outs = function(*tensors)
         seeded = [isinstance(out, Tensor) and out.node is not None for out in outs]
         for out in compress(outs, seeded):
-            g = _hollow(out.shape, out.dtype) if type(out.data) is ndarray else out.data * 0 + 1
+            g = hollow(out.shape, out.dtype) if type(out.data) is ndarray else out.data * 0 + 1
             seeds.append(tracer.know(g, Value(g.shape, g.dtype, "g")))
             pairs.append((out.node, wrap(g, leaf(g))))
         nodes = [t.node for t in tensors]
@@ -173,7 +173,7 @@ def differentiated(function: Callable[..., Any], arrays: Sequence[Array], needs:
     return graph, seeded, [node in found for node in nodes]
 
 
-class _Shapes(Tracing):
+class Shapes(Tracing):
     """Traces what is computed on NumPy's arrays without computing it, where one element shows what it is: no rule sees values."""
 
     notes_lines = False  # they are ours
@@ -185,16 +185,24 @@ class _Shapes(Tracing):
 def _shaped(op: Any, xp: Any, *inputs: Any, **attrs: Any) -> Any:
     """What an op makes of these inputs, as far as its shape and dtype go."""
     is_product = op is OPS["matmul"] and min(x.ndim for x in inputs) >= 2
-    if xp is not numpy or op.view or not is_product and loop_kind(op) not in ("elementwise", "reduction"):
-        whole = [x.copy() if not op.view and type(x) is ndarray else x for x in inputs]
-        return op.forward(xp, *whole, **attrs)
+    is_known = is_product or loop_kind(op) in ("elementwise", "reduction") and "indices" not in attrs
+    if xp is not numpy or op.view or not is_known:
+        return op.forward(xp, *[_example(x) if not op.view and type(x) is ndarray else x for x in inputs], **attrs)
     if is_product:
         (*lead, rows, _), (*others, _, columns) = inputs[0].shape, inputs[1].shape
         dtype = numpy.result_type(*inputs)
-        return _hollow((*numpy.broadcast_shapes(tuple(lead), tuple(others)), rows, columns), dtype)
-    return _hollow(*result_of(op, inputs, attrs))
+        return hollow((*numpy.broadcast_shapes(tuple(lead), tuple(others)), rows, columns), dtype)
+    return hollow(*result_of(op, inputs, attrs))
 
 
-def _hollow(shape: tuple[int, ...], dtype: Any) -> Array:
+def _example(x: Array) -> Array:
+    """An array like a hollow one that every op takes: its matrices have an inverse, and eigenvalues of their own."""
+    if x.dtype.kind != "f" or x.ndim < 2:
+        return x.copy()
+    matrix = numpy.eye(*x.shape[-2:], dtype=x.dtype) * numpy.arange(1, x.shape[-1] + 1, dtype=x.dtype)
+    return numpy.broadcast_to(matrix, x.shape).copy()
+
+
+def hollow(shape: tuple[int, ...], dtype: Any) -> Array:
     """An array of one element, which it repeats."""
     return ndarray(shape, dtype, numpy.zeros(1, dtype), strides=(0,) * len(shape))

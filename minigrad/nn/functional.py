@@ -197,7 +197,7 @@ def scaled_dot_product_attention(
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     draw, start = next_key(math.prod(_scores_shape(query, key))) if dropout_p else (0, 0)
     options = {"causal": is_causal, "scale": scale, "dropout_p": dropout_p, "dropout_key": draw, "start": start}
-    if mask is not None and mask.requires_grad:  # which the kernels do not give
+    if getattr(mask, "requires_grad", False):  # which the kernels do not give
         return kernels.attention.define((query, key, value, mask), options)
     return kernels.attention(query, key, value, mask, **options)
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..engine.backend import device_of, duplicate, is_array
+from ..engine.modes import notify
 from ..engine.op import op
 from ..engine.tensor import Tensor
 from ..errors import (
@@ -57,6 +58,8 @@ def _clean_one(i: Any, where: str) -> Any:
             f"{describe(i)} ({array.dtype})",
             "convert it first, as in x[int(i)] or x[i.astype('int64')]",
         )
+    if not is_array(i):
+        notify("created", array)
     return array
 
 

@@ -8,24 +8,24 @@ from typing import Any
 
 import numpy as np
 
-from . import tree
-from .autograd import grad as _grad
-from .engine.backend import backend_of, duplicate, on_device_of
-from .engine.call import check_fresh, record
-from .engine.graph import Node, collect, leaf, sweep
-from .engine.modes import enable_grad, local
-from .engine.op import op
-from .engine.tensor import Tensor, wrap
-from .engine.writes import tick
-from .errors import ArgumentError, DtypeError, GradientError, ShapeError, describe
-from .ops.creation import tensor
-from .ops.inplace import shows_a_leaf
-from .ops.joining import stack
-from .random import position, random_state, replay_keys, restore_random_state
+from .. import tree
+from ..autograd import grad as _grad
+from ..engine.backend import backend_of, duplicate, on_device_of
+from ..engine.call import check_fresh, record
+from ..engine.graph import Node, collect, leaf, sweep
+from ..engine.modes import enable_grad, local
+from ..engine.op import op
+from ..engine.tensor import Tensor, wrap
+from ..engine.writes import tick
+from ..errors import ArgumentError, DtypeError, GradientError, describe
+from ..ops.creation import tensor
+from ..ops.inplace import shows_a_leaf
+from ..ops.joining import stack
+from ..random import position, random_state, replay_keys, restore_random_state
 
 _GOLDEN = 5**0.5 / 2 - 0.5  # whose multiples, without their whole parts, are spread evenly
 
-__all__ = ["grad", "hessian", "jacobian", "jvp", "recompute", "value_and_grad", "vjp"]
+__all__ = ["grad", "hessian", "jacrev", "recompute", "value_and_grad", "vjp"]
 
 
 def value_and_grad(
@@ -42,12 +42,12 @@ def value_and_grad(
     (9.0, 6.0)
     """
 
-    _check_transform("grad", f, argnums)
+    check_transform("grad", f, argnums)
 
     @wraps(f)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         start = tick()
-        given, chosen = _with_inputs(args, argnums)
+        given, chosen = with_inputs(args, argnums)
         with enable_grad():
             result = f(*given, **kwargs)
         value, aux = result if has_aux else (result, None)
@@ -97,10 +97,10 @@ def vjp(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any], tupl
     tensor([2., 4.])
     """
     start = tick()
-    args, inputs = _with_inputs(primals, range(len(primals)))
+    args, inputs = with_inputs(primals, range(len(primals)))
     with enable_grad():
         out = f(*args)
-    again = any(_reaches_outside(o, inputs, start) for o in _outputs(out))
+    again = any(_reaches_outside(o, inputs, start) for o in outputs_of(out))
 
     def pull(g: Any) -> tuple[Tensor, ...]:
         return tuple(_filled(out, inputs, g, again, retain_graph=True))
@@ -109,58 +109,49 @@ def vjp(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any], tupl
     return shown, pull
 
 
-def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-    """`f(*primals)`, and how it changes when the primals move along `tangents`.
+def jvp_by_gradients(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    """`f(*primals)`, and how it changes along `tangents`, by differentiating its gradient, which is linear in its seed.
 
-    Computed by differentiating the gradient, which is linear in its seed; so every op has it.
-
-    >>> import minigrad as mg
-    >>> mg.jvp(lambda x: x * x, (mg.tensor(3.0),), (mg.tensor(1.0),))[1].item()
-    6.0
+    Every function has it, but its graph is kept meanwhile: `forward` uses it for single ops.
     """
-    if not isinstance(primals, (list, tuple)) or not isinstance(tangents, (list, tuple)):
-        raise ArgumentError("jvp: primals and tangents come as tuples", "jvp(f, (x,), (v,))", describe(primals))
-    if len(primals) != len(tangents):
-        raise ArgumentError("jvp: as many tangents as primals are needed", len(primals), len(tangents))
     start = tick()
-    args, inputs = _with_inputs(primals, range(len(primals)))
-    directions = [t if isinstance(t, Tensor) else tensor(t, dtype=x.dtype) for t, x in zip(tangents, inputs)]
-    for x, t in zip(inputs, directions):
-        if x.shape != t.shape:
-            raise ShapeError("jvp: a tangent must look like its primal", x.shape, t.shape)
+    args, inputs = with_inputs(primals, range(len(primals)))
+    xs, directions = list(tree.leaves(inputs)), list(tree.leaves(tangents))
     with enable_grad():
         out = f(*args)
-        outs = _outputs(out)
-        again = any(_reaches_outside(o, inputs, start) for o in outs) or any(t.node is not None for t in directions)
-        seeds = [_zeros(o).requires_grad_() for o in outs]
-        pulled = _grad(outs, inputs, seeds, create_graph=True, allow_unused=True)
+        outs = outputs_of(out)
+        again = any(_reaches_outside(o, xs, start) for o in outs) or any(t.node is not None for t in directions)
+        seeds = [zeros_like(o).requires_grad_() if o.dtype.kind == "f" else None for o in outs]
+        pairs = [(o, s) for o, s in zip(outs, seeds) if s is not None and o.node is not None]
+        pulled = _grad([o for o, _ in pairs], xs, [s for _, s in pairs], create_graph=True, allow_unused=True)
         used = [(p, t) for p, t in zip(pulled, directions) if p is not None and p.node is not None]
-        if used:
-            pushed = _filled([p for p, _ in used], seeds, [t for _, t in used], again)
-        else:
-            pushed = [s.detach() for s in seeds]
+        given = [s for s in seeds if s is not None]
+        pushed = iter(_filled([p for p, _ in used], given, [t for _, t in used], again) if used else given)
+    found = [zeros_like(o) if s is None else next(pushed) if used else s.detach() for o, s in zip(outs, seeds)]
     if not again:
         outs = [o.detach() for o in outs]
-    return (outs[0], pushed[0]) if isinstance(out, Tensor) else (tuple(outs), tuple(pushed))
+    return (outs[0], found[0]) if isinstance(out, Tensor) else (tuple(outs), tuple(found))
 
 
-def jacobian(f: Callable[..., Tensor], argnums: int = 0) -> Callable[..., Tensor]:
-    """A function that returns all derivatives of `f` for one argument: shape (*output, *input).
+def jacrev(f: Callable[..., Tensor], argnums: int = 0) -> Callable[..., Tensor]:
+    """A function that returns all derivatives of `f` for one argument, by reverse mode: shape (*output, *input).
+
+    One sweep for each element of the output; `mg.jacfwd` makes one pass for each element of the input.
 
     >>> import minigrad as mg
-    >>> mg.jacobian(lambda x: x * x)(mg.tensor([1.0, 2.0]))
+    >>> mg.jacrev(lambda x: x * x)(mg.tensor([1.0, 2.0]))
     tensor([[2., 0.],
             [0., 4.]])
     """
 
-    _check_transform("jacobian", f, argnums, several=False)
+    check_transform("jacrev", f, argnums, several=False)
 
     @wraps(f)
     def differentiated(*args: Any, **kwargs: Any) -> Tensor:
         start = tick()
-        given, (x,) = _with_inputs(args, (argnums,))
+        given, (x,) = with_inputs(args, (argnums,))
         if not isinstance(x, Tensor):
-            raise ArgumentError("jacobian: the argument must be one tensor", "a Tensor or an array", type(x).__name__)
+            raise ArgumentError("jacrev: the argument must be one tensor", "a Tensor or an array", type(x).__name__)
         with enable_grad():
             out = f(*given, **kwargs)
             again = _reaches_outside(out, [x], start)
@@ -186,8 +177,8 @@ def hessian(f: Callable[..., Tensor], argnums: int = 0) -> Callable[..., Tensor]
     tensor([[ 6.,  0.],
             [ 0., 12.]])
     """
-    _check_transform("hessian", f, argnums, several=False)
-    return jacobian(grad(f, argnums), argnums)
+    check_transform("hessian", f, argnums, several=False)
+    return jacrev(grad(f, argnums), argnums)
 
 
 def recompute(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -208,8 +199,8 @@ def recompute(f: Callable[..., Any]) -> Callable[..., Any]:
             return f(*args, **kwargs)
         state, place, start = random_state(), position(), tick()
         result = f(*args, **kwargs)
-        outs = _outputs(result)
-        boundary = _older([o.node for o in outs if o.node is not None], start)
+        outs = outputs_of(result)
+        boundary = older([o.node for o in outs if o.node is not None], start)
         if not boundary:
             return result
 
@@ -245,7 +236,7 @@ def _rerun(
     restore_random_state(state)
     try:
         with enable_grad():
-            outs = _outputs(f(*args, **kwargs))
+            outs = outputs_of(f(*args, **kwargs))
     finally:
         restore_random_state(now)
     if not all(_is_same(_fingerprint(o.data), was) for o, was in zip(outs, seen)):
@@ -274,7 +265,7 @@ def _is_same(now: tuple[float, float], before: tuple[float, float]) -> bool:
     return bool(np.allclose(now, before, rtol=0, atol=1e-5 * before[0]))
 
 
-def _older(roots: list[Node], start: int) -> list[Node]:
+def older(roots: list[Node], start: int) -> list[Node]:
     """The nodes older than `start` that `roots` depend on."""
     seen, waiting, found = set(roots), list(roots), []
     while waiting:
@@ -289,7 +280,7 @@ def _older(roots: list[Node], start: int) -> list[Node]:
     return found
 
 
-def _outputs(out: Any) -> list[Tensor]:
+def outputs_of(out: Any) -> list[Tensor]:
     outs = [out] if isinstance(out, Tensor) else list(out) if isinstance(out, (tuple, list)) else [out]
     if not all(isinstance(o, Tensor) for o in outs):
         raise DtypeError("the function must return a Tensor or a tuple of Tensors", got=type(out).__name__)
@@ -307,14 +298,14 @@ _alias.vjp(a=lambda g: g)
 
 def _as_inputs(value: Any) -> Any:
     """`value` with every number in it as a Tensor whose gradient can be asked for; a list of numbers becomes one."""
-    return tree.map(_as_input, value, is_leaf=_is_list_of_numbers)
+    return tree.map(as_input, value, is_leaf=_is_list_of_numbers)
 
 
 def _is_list_of_numbers(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and all(isinstance(item, (bool, int, float, complex)) for item in value)
 
 
-def _as_input(value: Any) -> Tensor:
+def as_input(value: Any) -> Tensor:
     x = value if isinstance(value, Tensor) else tensor(value)
     if x.dtype.kind != "f":
         raise DtypeError(
@@ -330,7 +321,7 @@ def _as_input(value: Any) -> Tensor:
         return wrap(x.data, leaf(x.data))
 
 
-def _check_transform(name: str, f: Any, argnums: Any, several: bool = True) -> None:
+def check_transform(name: str, f: Any, argnums: Any, several: bool = True) -> None:
     """A transform takes a function and returns one; give the arguments to that."""
     if isinstance(f, Tensor):
         raise ArgumentError(
@@ -347,7 +338,7 @@ def _check_transform(name: str, f: Any, argnums: Any, several: bool = True) -> N
         )
 
 
-def _with_inputs(args: Sequence[Any], argnums: int | Sequence[int]) -> tuple[list[Any], list[Any]]:
+def with_inputs(args: Sequence[Any], argnums: int | Sequence[int]) -> tuple[list[Any], list[Any]]:
     """The arguments, those to differentiate as inputs of a graph, and these alone."""
     numbers = [argnums] if isinstance(argnums, int) else list(argnums)
     for n in numbers:
@@ -373,8 +364,8 @@ def _filled(
 ) -> list[Tensor]:
     """Gradients, with zeros for inputs that the output does not depend on."""
     grads = _grad(outs, inputs, seeds, create_graph, retain_graph, allow_unused=True)
-    return [_zeros(x) if g is None else g for g, x in zip(grads, inputs)]
+    return [zeros_like(x) if g is None else g for g, x in zip(grads, inputs)]
 
 
-def _zeros(x: Tensor) -> Tensor:
+def zeros_like(x: Tensor) -> Tensor:
     return wrap(backend_of(x.data).full(x.shape, 0, x.dtype, x.device))

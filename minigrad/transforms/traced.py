@@ -1,0 +1,95 @@
+"""A function as a graph, traced by the shapes of its arguments alone: what forward mode and batching interpret."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import tree
+from ..compile.program import Shapes, hollow
+from ..compile.surroundings import sources
+from ..engine.graph import leaf
+from ..engine.modes import Mode, local
+from ..engine.tensor import Tensor, wrap
+from ..ir.graph import Graph, Number, Step, Value
+from ..ir.trace import TraceError
+
+__all__ = ["Traced", "TraceError", "last_uses", "trace_by_shape"]
+
+
+class Traced(NamedTuple):
+    """A graph, what its inputs are now, the numbers it reads, and the form of its result."""
+
+    graph: Graph
+    inputs: list[Any]  # an argument by its number among the leaves, or a Tensor or array from outside
+    numbers: dict[Number, Any]
+    result: Any
+
+    def rebuilt(self, outputs: Sequence[Any]) -> Any:
+        """The result, with these in the places of its Tensors."""
+        found = iter(outputs)
+        return tree.map(lambda x: next(found) if isinstance(x, Tensor) else x, self.result)
+
+
+class Place(int):
+    """The number of an argument among the leaves of all."""
+
+
+class _Whole(Shapes):
+    """Functions made of ops are their ops: these have rules, kernels have none."""
+
+    def instead(self, op: Any) -> Any:
+        return op.define
+
+
+def trace_by_shape(f: Callable[..., Any], args: Any, shapes: Sequence[tuple[int, ...] | None]) -> Traced:
+    """Trace `f(*args)`, in which the Tensors among the leaves have these shapes; nothing is computed for NumPy's arrays.
+
+    TraceError says why a function cannot be traced: what Python decides by a value, for example.
+    """
+    leaves = list(tree.leaves(args))
+    own = [x if shape is None else _standing_for(x, shape) for x, shape in zip(leaves, shapes)]
+    found, _, recorded = sources(f, own)
+    tracer = _Whole(found, recorded)
+    with _alone(tracer), np.errstate(all="ignore"):
+        result = f(*tree.unflatten(args, own))
+        values = [tracer.result(x) for x in tree.leaves(result) if isinstance(x, Tensor)]
+    if tracer.written or tracer.grads:
+        raise TraceError("a function that writes to tensors from outside, or fills their .grad, has no derivative")
+    if tracer.decisions:
+        raise TraceError("a function that decides by a number that changes from call to call cannot be traced")
+    graph = tracer.graph(values)
+    places = range(len(leaves))  # a source gives the argument itself; asked with these, it gives its number
+    inputs = [tracer.drawn[v] if v in tracer.drawn else tracer.inputs[v](places) for v in graph.inputs]
+    inputs = [Place(x) if type(x) is int else x for x in inputs]
+    return Traced(graph, inputs, {n: tracer.drawn.get(n, n.example) for n in graph.numbers()}, result)
+
+
+def _standing_for(x: Any, shape: tuple[int, ...]) -> Tensor:
+    """A Tensor of this shape, and of the dtype and the device of `x`; one that can be differentiated, if that is floating."""
+    data = x.data
+    array = hollow(shape, data.dtype) if type(data) is np.ndarray else data[(0,) * (data.ndim - len(shape))].view()
+    return wrap(array, leaf(array) if data.dtype.kind == "f" else None)
+
+
+@contextmanager
+def _alone(tracer: Shapes) -> Iterator[None]:
+    """Inside, everything is recorded, and nobody else watches: what is traced does not happen yet."""
+    before = local.mode
+    local.mode = Mode(True, (tracer,), before.scope)
+    try:
+        yield
+    finally:
+        local.mode = before
+
+
+def last_uses(graph: Graph) -> dict[Step, list[Value]]:
+    """For each step the values that nobody needs after it."""
+    needed, found = set(graph.outputs), dict[Step, list[Value]]()
+    for step in reversed(graph.steps):
+        found[step] = [v for v in (*step.values, *step.outputs) if v not in needed]
+        needed.update(found[step])
+    return found

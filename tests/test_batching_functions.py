@@ -1,0 +1,134 @@
+"""`mg.vmap`: every op of the registry beside a loop over the batch, axes, nesting with derivatives, and what is refused."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from support.samples import SAMPLES
+from test_registry import FUNCTIONS, is_differentiable, several
+
+import minigrad as mg
+from minigrad.engine.tensor import wrap
+from minigrad.transforms import batching
+
+RANDOM = {"gumbel_softmax", "dropout"}  # which a loop draws anew for each example
+NAMES = sorted({name for name, samples in SAMPLES.items() if any(is_differentiable(name, s) for s in samples)} - RANDOM)
+F = mg.nn.functional
+
+
+def near(got: Any, expected: Any, tolerance: float = 1e-9) -> None:
+    np.testing.assert_allclose(got.numpy(), expected.numpy(), rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_op_does_for_a_batch_what_it_does_for_each_example(name: str) -> None:
+    for sample in [s for s in SAMPLES[name] if is_differentiable(name, s)][:3]:
+        batch = [np.stack([leaf, leaf[...] * 0.9, leaf * 1.1]).astype("float64") for leaf in sample.leaves]
+
+        def f(*xs: Any, sample: Any = sample) -> Any:
+            return tuple(
+                several(sample.call(FUNCTIONS[name], list(xs if sample.via is None else sample.via(*xs)), wrap))
+            )
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            got = mg.vmap(f)(*[mg.tensor(a) for a in batch])
+        rows = [f(*[mg.tensor(a[i]) for a in batch]) for i in range(3)]
+        for out, parts in zip(got, zip(*rows), strict=True):
+            near(out, mg.stack(list(parts)))
+
+
+def attention(q: mg.Tensor, k: mg.Tensor, v: mg.Tensor) -> mg.Tensor:
+    return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+
+@pytest.mark.parametrize(
+    ("f", "shapes"),
+    [
+        (lambda x, w: x @ w, [(3, 4), (4, 5)]),
+        (lambda x, w: x @ w, [(4,), (4,)]),
+        (lambda x, w: F.conv2d(x, w, padding=1), [(2, 3, 6, 6), (4, 3, 3, 3)]),
+        (lambda x: F.max_pool2d(x, 2), [(2, 3, 6, 6)]),
+        (lambda x: x[1:, [0, 2]] * x.max(axis=0)[[1, 3]], [(4, 4)]),
+        (lambda x: x.mean() + x.std(axis=-1, keepdims=True), [(3, 4)]),
+        (lambda x: F.layer_norm(F.gelu(x), 4), [(3, 4)]),
+        (attention, [(2, 5, 4), (2, 5, 4), (2, 5, 4)]),
+        (lambda x: mg.grad(lambda y: (mg.tanh(y) ** 2).sum())(x), [(3,)]),
+    ],
+    ids=["matmul", "vectors", "convolution", "pooling", "indexing", "reductions", "layers", "attention", "gradients"],
+)
+def test_common_functions_batch_without_a_loop(f: Any, shapes: list[tuple[int, ...]], monkeypatch: Any) -> None:
+    def loops(*_: Any) -> Any:
+        raise AssertionError("it loops")
+
+    monkeypatch.setattr(batching, "_each", loops)
+    monkeypatch.setattr(batching, "_one_by_one", loops)
+    rng = np.random.default_rng(0)
+    args = [mg.tensor(rng.standard_normal((6, *shape))) for shape in shapes]
+    near(mg.vmap(f)(*args), mg.stack([f(*[x[i] for x in args]) for i in range(6)]))
+    axes = [0, *[None] * (len(args) - 1)]
+    near(
+        mg.vmap(f, in_axes=axes)(args[0], *[x[0] for x in args[1:]]),
+        mg.stack([f(x, *[y[0] for y in args[1:]]) for x in args[0]]),
+    )
+
+
+X = mg.tensor(np.random.default_rng(1).standard_normal((4, 3)))
+
+
+def test_the_rows_of_an_embedding_are_looked_up_for_a_batch() -> None:
+    numbers = mg.tensor([[0, 2], [1, 1], [3, 0]])
+    near(mg.vmap(lambda i: X[i])(numbers), X[numbers])
+    near(mg.vmap(lambda x, i: x[i])(mg.stack([X, X * 2, X * 3]), numbers)[1], X[[1, 1]] * 2)
+
+
+def test_axes_are_taken_from_and_put_where_they_are_asked_for() -> None:
+    near(mg.vmap(lambda x, y: x * y.sum(), in_axes=(1, None), out_axes=1)(X, X), X * X.sum())
+    near(mg.vmap(lambda d: d["a"] + d["b"])({"a": X, "b": X}), X * 2)
+    nested = mg.vmap(mg.vmap(lambda x, y: x * y, in_axes=(None, 0)), in_axes=(0, None))
+    near(nested(X[:, 0], X[:, 1]), mg.outer(X[:, 0], X[:, 1]))
+
+
+def test_derivatives_go_through_and_inside() -> None:
+    def loss(x: mg.Tensor) -> mg.Tensor:
+        return (mg.sin(x) * mg.exp(x[::-1])).sum()
+
+    near(mg.vmap(mg.grad(loss))(X), mg.grad(lambda x: mg.vmap(loss)(x).sum())(X))
+    near(mg.jvp(mg.vmap(loss), (X,), (X,))[1], mg.stack([mg.jvp(loss, (x,), (x,))[1] for x in X]))
+    near(mg.vmap(lambda t: mg.jvp(loss, (X[0],), (t,))[1])(X), X @ mg.grad(loss)(X[0]))
+    w = mg.tensor(np.ones(3), requires_grad=True)
+    mg.vmap(lambda x: (x * w).sum())(X).sum().backward()
+    near(w.grad, X.sum(axis=0))
+
+
+def test_what_loops_says_so_once_and_is_right() -> None:
+    batching._said.clear()
+
+    def written(x: mg.Tensor) -> mg.Tensor:
+        y = x.clone()
+        y[0] = y[1] * 2
+        return y
+
+    with pytest.warns(RuntimeWarning, match="vmap: setitem runs once for each example"):
+        got = mg.vmap(written)(X)
+    near(got, mg.stack([written(x) for x in X]))
+    with pytest.warns(RuntimeWarning, match="cannot be traced"):
+        near(mg.vmap(lambda x: x if x.sum().item() > 0 else -x)(X).sum(axis=1), mg.abs(X.sum(axis=1)))
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: mg.vmap(mg.add)(X, X[:2]), "no one batch size"),
+        (lambda: mg.vmap(mg.add, in_axes=(0, 3))(X, X), "has no axis 3"),
+        (lambda: mg.vmap(mg.add, in_axes=(0,))(X, X), "one axis for each argument"),
+        (lambda: mg.vmap(mg.sin, in_axes=None)(X), "no batch at all"),
+        (lambda: mg.vmap(X), "takes a function"),
+    ],
+)
+def test_what_has_no_batch_is_refused(call: Any, told: str) -> None:
+    with pytest.raises(mg.MinigradError, match=told):
+        call()

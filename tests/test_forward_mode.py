@@ -1,0 +1,150 @@
+"""Forward mode: every op of the registry beside the derivative of its gradient, nesting, memory, and what is refused."""
+
+from __future__ import annotations
+
+import tracemalloc
+from typing import Any
+
+import numpy as np
+import pytest
+from support.samples import SAMPLES
+from test_registry import FUNCTIONS, is_differentiable, several
+
+import minigrad as mg
+from minigrad.engine.tensor import wrap
+from minigrad.transforms.forward import _traced
+from minigrad.transforms.reverse import jvp_by_gradients
+
+NAMES = sorted({name for name, samples in SAMPLES.items() if any(is_differentiable(name, s) for s in samples)})
+F = mg.nn.functional
+
+
+def near(got: Any, expected: Any, tolerance: float = 1e-9) -> None:
+    np.testing.assert_allclose(got.numpy(), expected.numpy(), rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_tangent_of_every_op_is_the_derivative_of_its_gradient(name: str) -> None:
+    rng = np.random.default_rng(0)
+    for sample in [s for s in SAMPLES[name] if is_differentiable(name, s)][:3]:
+        primals = [mg.tensor(leaf.astype("float64")) for leaf in sample.leaves]
+        tangents = [mg.tensor(rng.standard_normal(x.shape)) for x in primals]
+
+        def f(*xs: Any, sample: Any = sample) -> Any:
+            outs = several(sample.call(FUNCTIONS[name], list(xs if sample.via is None else sample.via(*xs)), wrap))
+            return tuple(out for out in outs if out.dtype.kind == "f")
+
+        outs, got = mg.jvp(f, primals, tangents)
+        expected_outs, expected = jvp_by_gradients(f, primals, tangents)
+        for a, b in zip((*outs, *got), (*expected_outs, *expected), strict=True):
+            near(a, b)
+
+
+def network(x: mg.Tensor, w: mg.Tensor) -> mg.Tensor:
+    h = F.layer_norm(mg.tanh(x @ w), w.shape[1])
+    return F.softmax(h @ h.T) @ F.gelu(h)
+
+
+X, W = (mg.tensor(np.random.default_rng(i).standard_normal(s)) for i, s in enumerate([(3, 4), (4, 5)]))
+DX, DW = (mg.tensor(np.random.default_rng(i + 7).standard_normal(x.shape)) for i, x in enumerate((X, W)))
+
+
+@pytest.mark.torch
+def test_a_network_moves_as_in_pytorch() -> None:
+    import torch
+
+    def theirs(x: Any, w: Any) -> Any:
+        h = torch.nn.functional.layer_norm(torch.tanh(x @ w), (5,))
+        return torch.softmax(h @ h.T, -1) @ torch.nn.functional.gelu(h)
+
+    out, moved = torch.func.jvp(
+        theirs, tuple(torch.tensor(a.numpy()) for a in (X, W)), tuple(torch.tensor(a.numpy()) for a in (DX, DW))
+    )
+    got, tangent = mg.jvp(network, (X, W), (DX, DW))
+    near(got, out)
+    near(tangent, moved)
+
+
+def test_forward_and_reverse_nest_in_any_order() -> None:
+    def loss(x: mg.Tensor) -> mg.Tensor:
+        return (network(x, W) ** 2).sum()
+
+    hessian = mg.hessian(loss)(X).reshape(X.size, X.size)
+    expected = (hessian @ DX.reshape(-1)).reshape(*X.shape)
+    near(mg.hvp(loss, (X,), (DX,)), expected)
+    near(mg.grad(lambda x: mg.jvp(loss, (x,), (DX,))[1])(X), expected)
+    near(mg.jvp(lambda x: mg.jvp(loss, (x,), (DX,))[1], (X,), (DX,))[1], (expected * DX).sum())
+    near(mg.jacfwd(mg.grad(loss))(X).reshape(X.size, X.size), hessian)
+
+
+def test_jacobians_agree_and_choose_by_shape() -> None:
+    def wide(x: mg.Tensor) -> mg.Tensor:
+        return mg.outer(x, x).reshape(-1) * mg.exp(x[0])
+
+    x = mg.tensor([0.5, 2.0], dtype="float64")
+    near(mg.jacfwd(wide)(x), mg.jacrev(wide)(x))
+    near(mg.jacobian(wide)(x), mg.jacrev(wide)(x))
+    near(
+        mg.jacobian(lambda w: mg.grad(lambda x: (network(x, w) ** 2).sum())(X))(W),
+        mg.jacrev(lambda w: mg.grad(lambda x: (network(x, w) ** 2).sum())(X))(W),
+        1e-8,
+    )
+
+
+def test_linearize_pushes_several_tangents_after_one_trace() -> None:
+    traced = 0
+
+    def f(x: mg.Tensor) -> mg.Tensor:
+        nonlocal traced
+        traced += 1
+        return mg.sin(x) * 2
+
+    out, push = mg.linearize(f, X)
+    near(out, mg.sin(X) * 2)
+    for t in (DX, X):
+        near(push(t), 2 * mg.cos(X) * t)
+    assert traced == 1
+
+
+def test_what_is_detached_does_not_move_and_what_a_closure_holds_stands_still() -> None:
+    held = mg.tensor(np.ones(4), requires_grad=True)
+    out, moved = mg.jvp(lambda x: (x * x.detach() * held).sum(), (X,), (DX,))
+    near(moved.detach(), (DX * X).sum())
+    near(mg.autograd.grad(moved, held)[0], (DX * X).sum(axis=0))
+
+
+def test_a_function_that_looks_at_values_is_differentiated_all_the_same() -> None:
+    out, moved = mg.jvp(lambda x: x * 2 if x.sum().item() > -1e9 else x, (X,), (DX,))
+    near(moved, DX * 2)
+
+
+def test_the_memory_of_a_deep_function_does_not_grow_with_its_depth() -> None:
+    x, t = mg.ones(100_000), mg.ones(100_000)
+
+    def peak(depth: int) -> int:
+        def deep(x: mg.Tensor) -> mg.Tensor:
+            for _ in range(depth):
+                x = mg.sin(x)
+            return x
+
+        mg.jvp(deep, (x,), (t,))
+        tracemalloc.start()
+        mg.jvp(deep, (x,), (t,))
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return most
+
+    assert peak(80) < 1.5 * peak(5)
+
+
+def test_nothing_is_computed_while_tracing() -> None:
+    assert len(_traced(lambda x: (x @ x.T).sum(), [mg.ones(20_000, 20_000)[:, :1] * mg.ones(1, 1)]).graph.steps) == 3
+
+
+@pytest.mark.parametrize(
+    ("primals", "tangents", "told"),
+    [((X,), (DW,), "look like its primal"), ((X,), (DX, DX), "as many tangents"), (X, (DX,), "come as tuples")],
+)
+def test_tangents_that_do_not_fit_are_refused(primals: Any, tangents: Any, told: str) -> None:
+    with pytest.raises(mg.MinigradError, match=told):
+        mg.jvp(mg.sin, primals, tangents)
