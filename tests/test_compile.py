@@ -182,6 +182,18 @@ def test_a_changed_helper_of_the_function_is_seen():
     assert compiled(mg.tensor(1.0)).item() == 5.0
 
 
+@pytest.mark.parametrize("shape", [(4, 8), (300, 700)], ids=str)
+def test_the_greatest_gets_its_gradient_though_it_is_made_of_cheap_steps(shape):
+    def greatest(x, y):
+        z = mg.nn.functional.softmax(x, axis=-1) * mg.exp(y)
+        return ((z - z.mean(axis=-1, keepdims=True)) * 1.7 + y).max(axis=-1).sum()
+
+    given = [normal(*shape, dtype="float32") for _ in range(2)]
+    own, wanted = [mg.grad(f, argnums=(0, 1))(*map(mg.tensor, given)) for f in (mg.compile(greatest), greatest)]
+    for a, b in zip(own, wanted):
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-4, atol=1e-5)
+
+
 def test_another_op_under_the_same_name_is_seen():
     function = mg.abs
     compiled = mg.compile(lambda x: function(x))

@@ -62,11 +62,17 @@ def _again(joint: Graph, inputs: list[Value], outs: list[Value], late: set[Step]
     for step in joint.steps:
         if step not in late:
             is_cheap = step.op.view or step.op.name == "astype" or loop_kind(step.op) == "elementwise"
-            repeats = is_cheap and has.issuperset(step.values)
+            repeats = is_cheap and has.issuperset(step.values) and not _finds_extremes(step, producers)
             if repeats and not any(v in crossing and v in outs for v in step.outputs):
                 again.add(step)
             has.update([v for v in step.outputs if repeats or v in crossing or v.size * SMALL <= largest])
     return again
+
+
+def _finds_extremes(step: Step, producers: dict[Value, Step]) -> bool:
+    """Whether a step finds the elements that are the greatest: computed again, they may differ from it in the last bit."""
+    makers = [producers.get(_source(v, [], producers)) for v in step.values]
+    return step.op.name == "equal" and any(made is not None and loop_kind(made.op) == "reduction" for made in makers)
 
 
 def _source(v: Value, outs: list[Value], producers: dict[Value, Step]) -> Value:
