@@ -23,8 +23,7 @@ import numpy as np
 
 from ..ir.graph import Value, at_sizes
 from . import loops as L
-from .loop_call import Call, Known, LoopCall, joined, number, wrong_index
-from .source import Writer, short
+from .source import Call, Known, LoopCall, Writer, joined, number, short, wrong_index
 
 __all__ = ["PRELUDE", "CudaLoopCall", "CudaWriter"]
 
@@ -72,10 +71,8 @@ class CudaWriter(Writer):
             self.first_thread = "threadIdx.x == 0 && blockIdx.y == 0"
         for value in loop.sums:
             self.write(f"{self.array(value)} += blockIdx.x * (i8){self.size(value.size)};")
-        for dtype, count in loop.slots.items():
-            kept = f"k{short(dtype)}"
-            for k in range(count):
-                self.write(f"{short(dtype)}* {kept}_{k} = {kept} + (blockIdx.x * (i8){count} + {k}) * {n};")
+        for name in loop.slots:
+            self.write(f"{name} += blockIdx.x * (i8){n};")
         self.statements(loop.parts.get((0, L.LOOP), ()))
         if loop.outer:
             self.write(f"for (i8 row = blockIdx.x; row < {self.size(rows)}; row += gridDim.x) {{")
@@ -95,7 +92,7 @@ class CudaWriter(Writer):
         self.loop(loop)
         pointers = [(v.dtype, self.array(v), v in loop.writes) for v in self.arrays_of(loop)]
         pointers += [(s.dtype, self.array(v), True) for v, s in loop.sums.items()]
-        pointers += [(dtype, f"k{short(dtype)}", True) for dtype in loop.slots]
+        pointers += [(dtype, name, True) for name, dtype in loop.slots.items()]
         given = [f"{'' if is_written else 'const '}{short(dtype)}* {name}" for dtype, name, is_written in pointers]
         given += [f"i8 {size}" for size in self.ints.values()]
         given += [f"{dtype} {number}" for number, _, dtype in self.numbers.values()]
@@ -134,7 +131,7 @@ class CudaLoopCall(LoopCall):
             known.update({value: xp.empty(shape, dtype) for value, shape, dtype in new})
             arrays = [xp.ascontiguousarray(known[v]) for v in self.arrays]
             sums = [xp.full((grid[0], n), first, dtype) for n, first, dtype in totals]  # (blocks, elements of the sum)
-            rows = [xp.empty((grid[0], count, row), dtype) for dtype, count in loop.slots.items()]
+            rows = [xp.empty((grid[0], row), dtype) for dtype in loop.slots.values()]
             wrong = [xp.zeros(1, "int32")] if self.checks else []
             passed = [np.array(number(x, dtype, known)).astype(dtype)[()] for x, dtype in numbers]
             given = (*arrays, *sums, *rows, *map(np.int64, ints), *passed, *wrong)

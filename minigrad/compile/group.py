@@ -28,14 +28,6 @@ class UnfitError(Exception):
     """A step that cannot be in a group; the text says why."""
 
 
-def _is_elementwise(step: Step | None) -> bool:
-    """Whether a step computes element by element."""
-    try:
-        return step is not None and formula(step).kind == "elementwise"
-    except NoLoweringError:
-        return False
-
-
 class Layout:
     """Where every value of a graph lies in memory: views share that of their source."""
 
@@ -50,20 +42,13 @@ class Layout:
                 if found is not None:
                     self.places[step.out] = root, offset + found[0], found[1]
                     self.views[step.out] = root, whole_axes(root.shape, step.out.shape, offset + found[0], found[1])
-        self.joins = self._find_joins(graph)
 
-    def _find_joins(self, graph: Graph) -> set[Step]:
-        """The concatenations for which nothing is to be done: loops write what is joined to its place in the result."""
-        uses = Counter(v for step in graph.steps for v in step.values) + Counter(graph.outputs)
-        makers = graph.producers()
-        joins = {s for s in graph.steps if s.op is OPS["concatenate"] and len({*s.inputs}) == len(s.inputs)}
-        joins = {step for step in joins if all(uses[x] == 1 and _is_elementwise(makers.get(x)) for x in step.inputs)}
-        for step in joins:
-            axis, offset, strides = step.attrs.get("axis", 0) % step.out.ndim, 0, c_strides(step.out.shape)
-            for x in step.inputs:
-                self.places[x] = step.out, offset, tuple([0 if n == 1 else s for n, s in zip(x.shape, strides)])
-                offset += x.shape[axis] * strides[axis]
-        return joins
+    def join(self, step: Step) -> None:
+        """Let the inputs of a concatenation lie in its result."""
+        axis, offset, strides = step.attrs.get("axis", 0) % step.out.ndim, 0, c_strides(step.out.shape)
+        for x in step.inputs:
+            self.places[x] = step.out, offset, tuple([0 if n == 1 else s for n, s in zip(x.shape, strides)])
+            offset += x.shape[axis] * strides[axis]
 
     def place(self, value: Value) -> tuple[Value, int, Strides]:
         """The value whose memory it lies in, the offset there, and the strides."""
@@ -120,7 +105,7 @@ class Domain:
         every, outer = frozenset(range(len(self.sizes))), frozenset(range(self.split))
         row = every - outer
         if not self.over <= {every, outer, frozenset()}:
-            return f"it runs over some axes only of the loop over {_text(self.sizes)}"
+            return f"it runs over some axes only of the loop over {text_of(self.sizes)}"
         for member in self.special:
             if member.over == every and frozenset() < member.reduced & row < row:
                 return "it reduces some axes of the rows only"
@@ -194,7 +179,7 @@ class Group:
             if sizes[: len(domain)] == domain and (len(sizes) == len(domain) or grows):
                 domain = sizes  # what was in the group before now runs once for each row
             elif sizes != domain[: len(sizes)]:
-                raise UnfitError(f"it runs over {_text(sizes)} where the loop runs over {_text(domain)}")
+                raise UnfitError(f"it runs over {text_of(sizes)} where the loop runs over {text_of(domain)}")
             said |= {(k, a) for a, k in enumerate(wide)}
         axes = dict(said)
         if len(axes) < len(said):
@@ -231,7 +216,7 @@ def padded(strides: Strides, sizes: tuple[int, ...]) -> Strides:
     return strides + (0,) * (len(sizes) - len(strides))
 
 
-def _text(sizes: tuple[int, ...]) -> str:
+def text_of(sizes: tuple[int, ...]) -> str:
     return " × ".join(map(str, sizes)) or "one element"
 
 
@@ -261,20 +246,29 @@ class _Scheduler:
         self.reads: dict[Step, list[Value]] = {}  # of what is not in its formula, a step may need the shape alone
         self.at: dict[Value, int] = {}  # where in the schedule a value is made
         self.waiting: dict[Value, Step] = {}
+        for step in graph.steps:
+            try:
+                self.formulas[step] = formula(step)
+            except NoLoweringError as error:
+                self.reasons[step] = str(error)
+        self.elementwise = {step for step, found in self.formulas.items() if found.kind == "elementwise"}
+        # Nothing is to be done for a concatenation if loops make, for it alone, what is joined: they write it to its place.
+        uses = Counter([v for step in graph.steps for v in step.values] + graph.outputs)
+        once = {step.out for step in self.elementwise if uses[step.out] == 1}
+        joins = [step for step in graph.steps if step.op is OPS["concatenate"] and once.issuperset(step.inputs)]
+        self.joins = {step for step in joins if len(step.values) == len(step.inputs)}
+        for step in self.joins:
+            self.layout.join(step)
 
     def take(self, step: Step) -> None:
         """Put a step, and those that waited for it, into the schedule, or let it wait."""
         if step.outputs[0] in self.layout.views:
             return
-        try:
-            self.formulas[step] = formula(step)
-        except NoLoweringError as error:
-            self.reasons[step] = str(error)
         given = operands(step).values() if step in self.formulas else step.values
         reads = self.reads[step] = [self.layout.source(v) for v in given if isinstance(v, Value)]
-        if getattr(self.formulas.get(step), "kind", "") == "elementwise" and self.at.keys().isdisjoint(reads):
+        if step in self.elementwise and self.at.keys().isdisjoint(reads):
             self.waiting[step.out] = step
-        elif step in self.layout.joins:  # complete only after the last of the loops that write to it
+        elif step in self.joins:  # complete only after the last of the loops that write to it
             self.place([], reads)
             self.at[step.out] = max(self.at[x] for x in step.values) + 1
         else:

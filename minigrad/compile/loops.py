@@ -31,8 +31,8 @@ LOOP, ROW, ELEMENT = range(3)  # levels: how often something is done
 class Slot:
     """A row of scratch memory."""
 
+    name: str
     dtype: np.dtype
-    number: int
 
 
 @dataclass(frozen=True)
@@ -81,20 +81,11 @@ class Reduce:
     """`into = into + name`, in memory that is complete when the loop ends; or a total of the row, which gets the name `into`."""
 
     into: Access | str
-    member: Member
+    value: Value  # what it is in the graph
+    kind: Reduction
     name: str
     given: np.dtype  # of the name
     dtype: np.dtype  # of the total
-
-    @property
-    def value(self) -> Value:
-        """What is summed up."""
-        return self.member.step.out
-
-    @property
-    def kind(self) -> Reduction:
-        """How it is summed up."""
-        return REDUCTIONS[self.member.step.op.lowering]
 
     @property
     def first(self) -> Any:
@@ -132,7 +123,7 @@ class Loop:
     # By phase and level, in the order in which they are done; what is done once for the loop is of phase 0.
     parts: dict[tuple[int, int], list[Statement]] = field(default_factory=lambda: defaultdict(list))
     sums: dict[Value, Reduce] = field(default_factory=dict)  # complete only after the loop
-    slots: dict[str, int] = field(default_factory=lambda: defaultdict(int))  # rows of scratch memory by dtype
+    slots: dict[str, np.dtype] = field(default_factory=dict)  # rows of scratch memory, by their names
 
     @property
     def phases(self) -> int:
@@ -241,9 +232,9 @@ class _Builder:
         out, place = member.step.out, self.access(member, "out")
         if out in self.stored and place.inner == 1:
             return place
-        number = self.loop.slots[out.dtype.name]
-        self.loop.slots[out.dtype.name] += 1
-        return Access(Slot(out.dtype, number), 0, (0,) * len(self.ends), 1)
+        name = f"{self.prefix}k{len(self.loop.slots)}"
+        self.loop.slots[name] = out.dtype
+        return Access(Slot(name, out.dtype), 0, (0,) * len(self.ends), 1)
 
     def part(self, level: int) -> list[Statement]:
         """Where statements of this phase belong that are done so often."""
@@ -265,20 +256,20 @@ class _Builder:
 
     def reduce(self, member: Member) -> None:
         out, name = member.step.out, self.names[member.step.out]
-        part = self.part(self.levels[out])
+        part, kind = self.part(self.levels[out]), REDUCTIONS[member.step.op.lowering]
         given, dtype = self.operand(member, "a", part)
         if self.levels[out] == ELEMENT and member.reduced & self.row:
-            part.append(Reduce(name, member, given, dtype, out.dtype))
+            part.append(Reduce(name, out, kind, given, dtype, out.dtype))
             part = self.loop.parts[self.phase + 1, ROW]
             if member.reduced == self.row and not self.loop.blocked:
                 if out in self.stored:
                     part.append(Store(self.access(member, "out"), name))
                 return
             given, dtype = name, out.dtype
-        of_many_rows = part is not self.part(ELEMENT) and member.step.op.lowering == "out + a"
+        of_many_rows = part is not self.part(ELEMENT) and kind.function == "plus"
         is_wide = self.widen and of_many_rows and out.dtype == np.float32
         total = np.dtype(np.float64) if is_wide else out.dtype
-        self.loop.sums[out] = Reduce(self.access(member, "out"), member, given, dtype, total)
+        self.loop.sums[out] = Reduce(self.access(member, "out"), out, kind, given, dtype, total)
         part.append(self.loop.sums[out])
 
     def gather(self, member: Member, part: list[Statement]) -> str:

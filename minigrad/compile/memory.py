@@ -15,7 +15,6 @@ from ..engine.op import OPS
 from ..ir.graph import Graph, Step, Value
 from .group import Group, Layout, Schedule
 from .loops import ELEMENT, Load, Loop, Store
-from .lowering import operands
 from .views import c_strides
 
 
@@ -41,8 +40,8 @@ def reads(entry: Group | Step, layout: Layout) -> list[Value]:
     if isinstance(entry, Step):
         found = entry.values
     else:
-        given = [x for m in entry.members for x in operands(m.step).values() if isinstance(x, Value)]
-        found = [x for x in given if entry.find(x) is None]
+        given = [(x, name in m.inside) for m in entry.members for name, x in m.given.items()]
+        found = [x for x, is_inside in given if isinstance(x, Value) and not is_inside]
     return list(dict.fromkeys(layout.place(v)[0] for v in found))
 
 

@@ -17,10 +17,10 @@ from ..runtime.memory import keep_freed_memory
 from ..runtime.threads import all_cores_busy, run_parallel, thread_count
 from .cache import load
 from .group import Group
-from .loop_call import Call, Known, LoopCall, joined, number, wrong_index
 from .loops import Loop, describe
 from .memory import stored
 from .numba_source import HEADER, NumbaWriter
+from .source import Call, Known, LoopCall, joined, number, wrong_index
 
 __all__ = ["NumbaError", "NumbaLoopCall", "WholeCall", "whole"]
 
@@ -45,7 +45,7 @@ class NumbaLoopCall(LoopCall):
         taken = [(v, self.shared[v]) for v in loop.writes if v in self.shared]
         count = at_sizes(loop.outer[0] if loop.outer else loop.row if loop.blocked else 1, sizes)
         grain, row = GRAIN if loop.blocked else 1, at_sizes(loop.row, sizes)
-        scratch = [(rows * row, np.dtype(dtype)) for dtype, rows in loop.slots.items()]
+        scratch = [(row, dtype) for dtype in loop.slots.values()]
         shapes = [at_sizes(value.shape, sizes) for value in loop.sums]
         sums = [(math.prod(shape), s.dtype) for s, shape in zip(loop.sums.values(), shapes)]
         ints, numbers = at_sizes((self.ints, self.numbers), sizes)
@@ -93,10 +93,10 @@ class WholeCall:
     def __init__(self, plan: Any):
         graph, layout, into = plan.graph, plan.layout, plan.into
         writer = NumbaWriter(plan.constants, literal=True)
-        loops, made, read = list[Loop](), dict[Value, None](), set[Value]()
+        made, read = dict[Value, None](), set[Value]()
         for k, (entry, values) in enumerate(zip(plan.schedule, stored(plan.schedule, layout, graph))):
             if isinstance(entry, Group):
-                loops.append(loop := describe(entry, values, f"g{k}_", widen=False))
+                loop = describe(entry, values, f"g{k}_", widen=False)
                 writer.loop(loop)
                 made.update(dict.fromkeys((*loop.writes, *loop.sums)))
                 read.update(loop.reads)
@@ -117,7 +117,7 @@ class WholeCall:
         given, outputs = [*[graph.inputs[i] for i in self.places], *constants], [root for _, root in own]
         copied = [(graph.inputs[to], places[i][1]) for i, to in into.items()]
         inner = [v for v in made if v not in outputs]
-        self.source = HEADER + "\n\n" + writer.whole("whole", given, outputs, inner, loops, copied)
+        self.source = HEADER + "\n\n" + writer.whole(given, outputs, inner, copied)
         self.numbers = writer.passed()
         self.function = load(self.source).whole
 

@@ -8,11 +8,8 @@ from typing import Any
 
 from ..ir.graph import Value
 from . import loops as L
-from .lowering import DTYPES
 from .source import Writer, cast, short
 from .views import c_strides
-
-__all__ = ["HEADER", "NumbaWriter"]
 
 HEADER = '''"""Written by minigrad.compile; the file is named after its contents."""
 
@@ -22,6 +19,8 @@ from numba import carray, types
 from minigrad.maths import float32 as s, float64 as d, integers as i
 from minigrad.maths.addresses import at, matmul, stack
 from minigrad.compile.cache import kernel
+
+__all__ = ["HEADER", "NumbaWriter"]
 
 f4, f8, i4, i8, b1 = np.float32, np.float64, np.int32, np.int64, np.bool_
 inf, nan = np.inf, np.nan
@@ -120,8 +119,8 @@ class NumbaWriter(Writer):
             base = self.offset(access)
             text = f"{row} = {self.array(access.root)}[{f'{base} : {base} + {n}' if base != '0' else f':{n}'}]"
             (moving if any(access.outer) else fixed).append(text)
-        for dtype, count in loop.slots.items():
-            fixed += [f"k{short(dtype)}_{k} = k{short(dtype)}[{k} * {n} :][:{n}]" for k in range(count)]
+        if self.literal:
+            fixed += [f"{k} = carray(stack({short(t)}, {loop.row}), {loop.row})" for k, t in loop.slots.items()]
         self.lines[mark:mark] = ["    " * self.depth + text for text in moving]
         self.depth = 1
         self.lines[top:top] = ["    " + text for text in fixed]
@@ -162,9 +161,8 @@ class NumbaWriter(Writer):
         return [(number, "i8" if dtype[0] == "i" else "f8") for _, number, dtype in self.numbers.values()]
 
     def whole(
-        self, name: str, given: list[Value], outputs: list[Value], scratch: list[Value], loops: list[L.Loop],
-        into: list[tuple[Value, Value]],
-    ) -> str:  # fmt: skip
+        self, given: list[Value], outputs: list[Value], inner: list[Value], into: list[tuple[Value, Value]]
+    ) -> str:
         """All that was written as one function of addresses, inputs, numbers and outputs.
 
         It returns the number of wrong indices, -1 for an input of another shape or order. If there are none, each input
@@ -173,16 +171,13 @@ class NumbaWriter(Writer):
         head = [f"if {test}:\n        return -1" for v in given if (test := self.unlike(v))]
         memory = {v: f"{self.array(v)}_.reshape({v.size})" for v in (*given, *outputs)}
         memory |= {v: f"carray(at(at_[{i}], {short(v.dtype)}), {v.size})" for i, (v, _) in enumerate(into)}
-        memory |= {v: f"carray(stack({short(v.dtype)}, {v.size}), {v.size})" for v in (*scratch, *self.turned)}
+        memory |= {v: f"carray(stack({short(v.dtype)}, {v.size}), {v.size})" for v in (*inner, *self.turned)}
         head += [f"{self.array(v)} = {text}  # {v.dtype}{list(v.shape)}" for v, text in memory.items()]
-        for dtype in DTYPES:
-            rows = max([loop.slots.get(dtype, 0) * loop.row for loop in loops], default=0)
-            head += [f"k{short(dtype)} = carray(stack({short(dtype)}, {rows}), {rows})"] if rows else []
         tail = ["    if wrong:", "        return wrong"] if into else []
         for target, v in into:
             tail += [f"    for j in range({v.size}):", f"        {self.array(target)}[j] = {self.array(v)}[j]"]
         addresses = [("at_", "a(types.int64, 1)")] if into else []
-        return self.text(name, [*addresses, *map(self.argument, given)], [*map(self.argument, outputs)], head, tail)
+        return self.text("whole", [*addresses, *map(self.argument, given)], [*map(self.argument, outputs)], head, tail)
 
     def argument(self, value: Value) -> tuple[str, str]:
         """The name and the type of an array that is given."""
@@ -200,7 +195,7 @@ class NumbaWriter(Writer):
         self.loop(loop)
         values = self.arrays_of(loop)
         ints = [(n, "types.int64") for n in ("lo", "hi", *self.ints.values())]
-        own = [(self.array(v), s.dtype) for v, s in loop.sums.items()] + [(f"k{short(d)}", d) for d in loop.slots]
+        own = [*[(self.array(v), s.dtype) for v, s in loop.sums.items()], *loop.slots.items()]
         arrays = [*map(self.argument, values), *[(array, f"a({_TYPES[short(dtype)]}, 1)") for array, dtype in own]]
         head = [f"{a} = {a}_.reshape({a}_.size)  # {v.dtype}, {v.ndim} axes" for v in values for a in [self.array(v)]]
         return self.text(name, ints, arrays, head)

@@ -16,12 +16,12 @@ from ..engine.tensor import Tensor, wrap
 from ..errors import ShapeError
 from ..ir.graph import Graph, Number, Size, Step, Value, at_sizes, run_step, sizes_of
 from ..kernels.selection import implementation
-from .group import Group, Layout, Schedule, group
-from .loop_call import Call, Known, LoopCall
+from .group import Group, Layout, Schedule, group, text_of
 from .loops import Loop, describe
 from .memory import in_place, last_uses, stored, with_own_outputs
 from .numba_source import HEADER
 from .simplify import simplify
+from .source import Call, Known, LoopCall
 
 __all__ = ["Plan"]
 
@@ -156,7 +156,7 @@ class Plan:
 
     def _entries(
         self, schedule: Schedule, loops: Mapping[Group, LoopCall], sizes: Mapping[str, int], xp: Any
-    ) -> Iterator[tuple[Group | Step | None, list[Call]]]:
+    ) -> Iterator[tuple[Any, list[Call]]]:
         """The calls for each entry of a schedule: of its loop if there is one, else of its ops; last those that make outputs."""
         ready: set[Value] = {*self.graph.inputs, *self.constants}
         for entry, unused in zip(schedule, last_uses(schedule, self.layout, self.graph)):
@@ -193,7 +193,7 @@ class Plan:
             loops += isinstance(entry, Group)
             tracers = local.mode.tracers if isinstance(entry, Group) else ()
             for tracer in tracers:
-                tracer.entered(f"loop {loops} over {_shape(entry)}", "")
+                tracer.entered(f"loop {loops} over {text_of(entry.sizes)}", "")
             for call in calls:
                 call(known)
             for tracer in tracers:
@@ -216,7 +216,7 @@ class Plan:
                 moved = _size(*loop.reads, *loop.writes, *loop.sums)
                 names = ", ".join(m.step.op.name for m in entry.members)
                 times = "once" if loop.phases == 1 else f"{loop.phases} times"
-                lines.append(f"one loop over {_shape(entry)}, {times} along each row, {_bytes(moved)}: {names}")
+                lines.append(f"one loop over {text_of(entry.sizes)}, {times} along each row, {_bytes(moved)}: {names}")
                 if first in self.reasons:
                     lines.append(f"    {first.op.name} is not in the loop before: {self.reasons[first]}")
             else:
@@ -281,10 +281,6 @@ def _moved(step: Step) -> int:
 
 def _size(*values: Value) -> int:
     return sum(v.size * v.dtype.itemsize for v in values)
-
-
-def _shape(entry: Any) -> str:
-    return " × ".join(map(str, entry.sizes)) or "one element"
 
 
 def _bytes(count: int) -> str:

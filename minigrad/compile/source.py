@@ -1,4 +1,4 @@
-"""A loop as source, as far as all languages agree: the names, the walk over formulas, the statements.
+"""A loop as source, and a call of it, as far as all languages agree: the names, the walk over formulas, the statements.
 
 A language says how a name gets a value (`let`), how memory does (`assign`), and what its loops look like. The dtypes f4, f8, i4,
 i8 and b1 are names that the source has for them; `f4(x)` is a cast.
@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
-from ..ir.graph import Number, Value
+from ..errors import IndexingError
+from ..ir.graph import Number, Value, at_sizes
 from . import loops as L
 from .lowering import SHORT, SIGNS, work_dtype
 
 _PLAIN = {0, 1, 2, 3, 4, -1, -2, 0.5, -0.5}  # in the source; other numbers are given to it, so that sizes may change
 _OF_KEPT = {"element": "i8", "p": "f8", "key": "i8", "start": "i8"}
 Names = dict[str, Any]  # of operands: a name and its dtype, or a number
+Known = dict[Any, Any]  # arrays by Value, and numbers by Number
+Call = Callable[[Known], None]
 
 
 def short(dtype: Any) -> str:
@@ -167,7 +170,7 @@ class Writer:
     def element(self, access: L.Access, at: str | None = None) -> str:
         """An element of an array at a point of the loop, or the number of that point."""
         if isinstance(access.root, L.Slot):
-            return f"k{short(access.root.dtype)}_{access.root.number}[j]"
+            return f"{access.root.name}[j]"
         offset = self.offset(access, at or "j")
         return offset if access.root is None else f"{self.array(access.root)}[{offset}]"
 
@@ -226,3 +229,49 @@ class Writer:
         """What the loop reads and writes, without the numbers among the constants."""
         read = [v for v in loop.reads if v not in self.constants or self.constants[v].size > 1]
         return [*read, *[v for v in loop.writes if v not in self.shared]]
+
+
+class LoopCall:
+    """One compiled loop. `shared` says which of its outputs take the memory of an array that is read for the last time."""
+
+    comment = "#"  # what begins one in the source
+
+    def __init__(self, loop: L.Loop, writer: Any, shared: Mapping[Value, Value]):
+        self.loop, self.shared = loop, shared
+        self.text = writer.function("loop", loop)
+        self.ints, self.numbers, self.arrays = tuple(writer.ints), tuple(writer.passed()), writer.arrays_of(loop)
+        self.checks = writer.checks
+
+    @property
+    def source(self) -> str:
+        """The text, and the sizes that it is called with here."""
+        arrays = ", ".join(f"{v.dtype}{list(v.shape)}" for v in self.arrays)
+        return f"{self.comment} Here over {list(self.loop.group.sizes)}, with {arrays}\n{self.text}"
+
+    def at(self, sizes: Mapping[str, int], ready: set[Value], xp: Any) -> Call:
+        """The call for certain sizes: it takes its arrays from those that are known, and puts what it makes there.
+
+        `ready` are the values that are there already: one that several loops write to is made by the first of them.
+        """
+        raise NotImplementedError
+
+    def new(self, sizes: Mapping[str, int], ready: set[Value]) -> list[tuple[Value, tuple[int, ...], Any]]:
+        """The values that a call makes memory for, their shapes and their dtypes."""
+        made = [v for v in self.loop.writes if v not in self.shared and v not in ready]
+        return [(v, at_sizes(v.shape, sizes), v.dtype) for v in made]
+
+
+def joined(total: L.Reduce, parts: Any) -> Any:
+    """One sum of those that several threads or blocks made, (parts, elements) -> (elements,)."""
+    return getattr(parts, total.kind.join)(axis=0).astype(total.dtype, copy=False)
+
+
+def number(x: Any, dtype: str, known: Mapping[Any, Any]) -> Any:
+    """A number as a compiled function takes it: whole ones as the 64 bits of an int64."""
+    x = known[x] if isinstance(x, Number) else x
+    return ((int(x) + 2**63) % 2**64) - 2**63 if dtype[0] == "i" else float(x)
+
+
+def wrong_index(count: int) -> IndexingError:
+    """The error for indices out of range."""
+    return IndexingError("an index is out of range in a compiled function", got=f"{count} of them")
