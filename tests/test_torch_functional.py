@@ -26,6 +26,8 @@ def case(name: str, *arrays: np.ndarray, **options: Any) -> Any:
 
 ACTIVATIONS = [
     case("relu6", KINKS),
+    case("softplus", KINKS, beta=0.5, threshold=1.6),
+    case("softplus", KINKS, beta=-2.0),
     case("hardswish", KINKS),
     case("celu", KINKS[KINKS != 0], alpha=0.5),
     case("celu", KINKS[KINKS != 0], alpha=-2.0),

@@ -181,9 +181,12 @@ class LogSigmoid(_Activation):
 
 
 class Softplus(_Activation):
-    """`log(1 + exp(x))`, a smooth ReLU."""
+    """`log(1 + exp(beta · x)) / beta`, a smooth ReLU."""
 
-    function = staticmethod(F.softplus)
+    function, options = staticmethod(F.softplus), ("beta", "threshold")
+
+    def __init__(self, beta: float = 1.0, threshold: float = 20.0):
+        self.beta, self.threshold = beta, threshold
 
 
 class Softsign(_Activation):

@@ -8,7 +8,7 @@ from typing import Any
 from .. import kernels
 from ..engine.tensor import Tensor
 from ..errors import ArgumentError, DtypeError, IndexingError, ShapeError, describe, nearest
-from ..ops.activations import softplus
+from ..ops.activations import _softplus
 from ..ops.along import take_along_axis
 from ..ops.arithmetic import abs_, clip, where
 from ..ops.creation import astype
@@ -161,7 +161,7 @@ def binary_cross_entropy_with_logits(
     target = check_pair("binary_cross_entropy_with_logits", input, target)
     losses = _logistic_loss(input, target)
     if pos_weight is not None:
-        losses = losses + (pos_weight - 1) * target * softplus(-input)
+        losses = losses + (pos_weight - 1) * target * _softplus(-input)
     return reduce(losses if weight is None else losses * weight, reduction)
 
 

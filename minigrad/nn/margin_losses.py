@@ -7,7 +7,7 @@ from typing import Any
 
 from ..engine.tensor import Tensor
 from ..errors import ArgumentError, DtypeError, IndexingError, ShapeError, describe
-from ..ops.activations import relu, softplus
+from ..ops.activations import _softplus, relu
 from ..ops.along import one_hot, take_along_axis
 from ..ops.arithmetic import clip, minimum, where
 from ..ops.creation import astype
@@ -50,7 +50,7 @@ def hinge_embedding_loss(
 def soft_margin_loss(input: TensorLike, target: TensorLike, *, reduction: str = "mean") -> Tensor:
     """`log(1 + exp(-target · input))`, for targets 1 and -1."""
     check_reduction("soft_margin_loss", reduction)
-    return reduce(softplus(-check_pair("soft_margin_loss", input, target) * input), reduction)
+    return reduce(_softplus(-check_pair("soft_margin_loss", input, target) * input), reduction)
 
 
 @function

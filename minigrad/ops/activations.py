@@ -92,20 +92,32 @@ def _silu_rule(g, a):
 silu.vjp(a=_silu_rule)
 
 
-@elementwise(method=False, lowering="maximum(a, 0) + log1p(exp(-abs(a)))")
-def softplus(xp, a):
+@elementwise(public=False, lowering="maximum(a, 0) + log1p(exp(-abs(a)))")
+def _softplus(xp, a):
     """`log(1 + exp(a))` without overflow."""
     a = floating(a)
     return xp.maximum(a, 0) + xp.log1p(xp.exp(-xp.abs(a)))
 
 
-softplus.vjp(a=lambda g, a: g * sigmoid(a))
+_softplus.vjp(a=lambda g, a: g * sigmoid(a))
+
+
+@composite(method=False)
+def softplus(a, *, beta=1.0, threshold=20.0):
+    """`log(1 + exp(beta · a)) / beta` without overflow; `a` itself where `beta · a` is above another threshold than 20.
+
+    PyTorch's needs the threshold against overflow; here the default changes nothing, so that the result is exact.
+    """
+    if not beta:
+        raise ArgumentError("softplus: beta divides the result", "any number but 0", beta)
+    result = _softplus(a) if beta == 1 else _softplus(beta * a) / beta
+    return result if threshold == 20 else where(beta * a > threshold, a, result)
 
 
 @composite(method=False)
 def mish(a):
     """`a * tanh(softplus(a))`."""
-    return a * tanh(softplus(a))
+    return a * tanh(_softplus(a))
 
 
 @elementwise(method=False, lowering="minimum(maximum(a, min_val), max_val)")
@@ -126,7 +138,7 @@ def hardsigmoid(a):
 @composite(method=False)
 def logsigmoid(a):
     """`log(sigmoid(a))` without overflow."""
-    return -softplus(-floating(a))
+    return -_softplus(-floating(a))
 
 
 @composite(method=False)

@@ -50,6 +50,7 @@ UNARY = {  # name -> reference and the domain
     "silu": (lambda a: a / (1 + np.exp(-a)), -3, 3),
     "_gelu_tanh": (lambda a: 0.5 * a * (1 + np.tanh(math.sqrt(2 / math.pi) * (a + 0.044715 * a**3))), -3, 3),
     "softplus": (lambda a: np.log(1 + np.exp(a)), -3, 3),
+    "_softplus": (lambda a: np.log(1 + np.exp(a)), -3, 3),
     "mish": (lambda a: a * np.tanh(np.log(1 + np.exp(a))), -3, 3),
     "hardtanh": (lambda a: np.clip(a, -1, 1), -2, 2),
     "hardsigmoid": (lambda a: np.clip(a / 6 + 0.5, 0, 1), -5, 5),
@@ -122,6 +123,13 @@ for name, reference in {
     "silu": lambda a: a * np.exp(-np.logaddexp(0, -a)),
 }.items():
     add(name, reference, np.array([0.0, 40.0, -40.0, 800.0, -800.0]), label="far out")
+add(
+    "softplus",
+    lambda a, beta, threshold: np.where(beta * a > threshold, a, np.log(1 + np.exp(beta * a)) / beta),
+    spread(3, 4),
+    kwargs={"beta": 2.5, "threshold": 3.0},
+    label="beta and threshold",
+)
 add("to_device", lambda a, device: a.copy(), spread(2, 3), kwargs={"device": "cpu"})
 for kind in ("float64", "float32", "float16", "int64", "bool"):
     add(

@@ -135,7 +135,7 @@ CASES = {
     "Tanh": activation("Tanh"),
     "Sigmoid": activation("Sigmoid"),
     "LogSigmoid": activation("LogSigmoid"),
-    "Softplus": activation("Softplus"),
+    "Softplus": activation("Softplus", 2.0, 1.0),
     "Softsign": activation("Softsign"),
     "Hardtanh": activation("Hardtanh", -0.5, 1.5),
     "Hardsigmoid": Case(lambda: nn.Hardsigmoid(), _exact_hardsigmoid, (8, 5)),
