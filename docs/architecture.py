@@ -55,6 +55,7 @@ LAYERS = [
         "ir": "the traced graph",
         "compile": "loops written from ops",
         "linalg": "linear algebra by name",
+        "fft": "Fourier transforms",
         "interop": "NumPy's protocols, DLPack",
         "autograd": "gradients as in PyTorch",
         "transforms": "gradients as in JAX",

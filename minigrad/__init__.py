@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from . import check as check
     from . import data as data
     from . import decode as decode
+    from . import fft as fft
     from . import linalg as linalg
     from . import metrics as metrics
     from . import nn as nn
@@ -94,6 +95,7 @@ _LAZY = {
     "compile",
     "data",
     "decode",
+    "fft",
     "linalg",
     "metrics",
     "nn",

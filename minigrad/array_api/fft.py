@@ -1,4 +1,4 @@
-"""The extension `fft`: discrete Fourier transforms."""
+"""The extension `fft`: discrete Fourier transforms, those of `minigrad.fft`, with the arguments of the standard."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import functions as f
+from .. import fft as base
 from ..engine.tensor import Tensor
-from ..errors import axes_of
 from ..ops.creation import get_default_dtype
-from .arrays import on_arrays
 from .creation import asarray
 
 __all__ = [
@@ -33,52 +31,52 @@ __all__ = [
 
 def fft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """The transform along an axis."""
-    return on_arrays("fft", lambda xp, a: xp.fft.fft(a, n=n, axis=axis, norm=norm), x)
+    return base.fft(x, n, axis, norm)
 
 
 def ifft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """The inverse of `fft`."""
-    return on_arrays("ifft", lambda xp, a: xp.fft.ifft(a, n=n, axis=axis, norm=norm), x)
+    return base.ifft(x, n, axis, norm)
 
 
 def fftn(x: Tensor, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Tensor:
     """The transform along several axes."""
-    return on_arrays("fftn", lambda xp, a: xp.fft.fftn(a, s=s, axes=axes, norm=norm), x)
+    return base.fftn(x, s, axes, norm)
 
 
 def ifftn(x: Tensor, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Tensor:
     """The inverse of `fftn`."""
-    return on_arrays("ifftn", lambda xp, a: xp.fft.ifftn(a, s=s, axes=axes, norm=norm), x)
+    return base.ifftn(x, s, axes, norm)
 
 
 def rfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """The transform of real numbers along an axis: the half that is not redundant."""
-    return on_arrays("rfft", lambda xp, a: xp.fft.rfft(a, n=n, axis=axis, norm=norm), x)
+    return base.rfft(x, n, axis, norm)
 
 
 def irfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """The inverse of `rfft`."""
-    return on_arrays("irfft", lambda xp, a: xp.fft.irfft(a, n=n, axis=axis, norm=norm), x)
+    return base.irfft(x, n, axis, norm)
 
 
 def rfftn(x: Tensor, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Tensor:
     """The transform of real numbers along several axes."""
-    return on_arrays("rfftn", lambda xp, a: xp.fft.rfftn(a, s=s, axes=axes, norm=norm), x)
+    return base.rfftn(x, s, axes, norm)
 
 
 def irfftn(x: Tensor, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Tensor:
     """The inverse of `rfftn`."""
-    return on_arrays("irfftn", lambda xp, a: xp.fft.irfftn(a, s=s, axes=axes, norm=norm), x)
+    return base.irfftn(x, s, axes, norm)
 
 
 def hfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """The real transform of a Hermitian signal, given as half of it."""
-    return on_arrays("hfft", lambda xp, a: xp.fft.hfft(a, n=n, axis=axis, norm=norm), x)
+    return base.hfft(x, n, axis, norm)
 
 
 def ihfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """The inverse of `hfft`."""
-    return on_arrays("ihfft", lambda xp, a: xp.fft.ihfft(a, n=n, axis=axis, norm=norm), x)
+    return base.ihfft(x, n, axis, norm)
 
 
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: str | None = None) -> Tensor:
@@ -93,11 +91,9 @@ def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: str | None
 
 def fftshift(x: Tensor, /, *, axes: Any = None) -> Tensor:
     """Frequency 0 in the middle of each axis."""
-    chosen = tuple(range(x.ndim)) if axes is None else tuple(axes_of(axes))
-    return f.roll(x, tuple([x.shape[i] // 2 for i in chosen]), axis=chosen)
+    return base.fftshift(x, axes)
 
 
 def ifftshift(x: Tensor, /, *, axes: Any = None) -> Tensor:
     """The inverse of `fftshift`."""
-    chosen = tuple(range(x.ndim)) if axes is None else tuple(axes_of(axes))
-    return f.roll(x, tuple([-(x.shape[i] // 2) for i in chosen]), axis=chosen)
+    return base.ifftshift(x, axes)

@@ -15,6 +15,7 @@ from ..errors import is_whole
 from ..signature import Signature
 from . import creation
 from .arithmetic import where
+from .complex_parts import imag, real
 from .composite import COMPOSITES, Composite
 from .creation import tensor
 from .indexing import clean_index, getitem
@@ -157,6 +158,6 @@ def attach() -> dict[str, Callable[..., Any]]:
             setattr(Tensor, name, _method(function))
     for method in (_reshape, _transpose, _where, creation.to, creation.cpu, creation.cuda):
         setattr(Tensor, method.__name__.lstrip("_"), method)
-    for name, getter in (("T", _reversed_axes), ("mT", _exchanged_axes)):
+    for name, getter in (("T", _reversed_axes), ("mT", _exchanged_axes), ("real", real), ("imag", imag)):
         setattr(Tensor, name, property(getter))
     return {name: public(f) for name, f in named.items()}

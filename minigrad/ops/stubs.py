@@ -82,14 +82,14 @@ def methods_stub() -> str:
     text += "".join(f"    def __{name}__(self) -> Tensor: ...\n" for name in sorted(UNARY))
     text += "    def __getitem__(self, index: Any) -> Tensor: ...\n    def __setitem__(self, index: Any, value: Any) -> None: ...\n"
     text += PROTOCOLS
-    text += "    @property\n    def T(self) -> Tensor: ...\n    @property\n    def mT(self) -> Tensor: ...\n"
+    text += "".join(f"    @property\n    def {name}(self) -> Tensor: ...\n" for name in ("T", "mT", "real", "imag"))
     text += "    def reshape(self, *shape: Any) -> Tensor: ...\n    def transpose(self, *axes: Any) -> Tensor: ...\n"
     text += "    def where(self, condition: Any, other: Any) -> Tensor: ...\n"
     text += "    def to(self, target: Any = None, *, dtype: Any = None, device: str | None = None) -> Tensor: ...\n"
     return text + "".join(
         _line(name, "    ", method=True)
         for name in sorted(PUBLIC)
-        if name not in ("reshape", "transpose", "where") and hasattr(Tensor, name)
+        if name not in ("reshape", "transpose", "where", "real", "imag") and hasattr(Tensor, name)
     )
 
 

@@ -99,6 +99,7 @@ from . import (  # noqa: E402, F401  (they fill the table)
     arrangement,
     cumulative,
     elementwise,
+    fourier,
     images,
     indexing,
     layers,
