@@ -48,6 +48,7 @@ MODULES = (
     mg.decode,
     mg.metrics,
     mg.train,
+    mg.fft,
     mg.linalg,
     mg.array_api,
 )
