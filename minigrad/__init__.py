@@ -1,6 +1,7 @@
 """minigrad: autograd with an engine to read in an afternoon. `import minigrad as mg`, as with NumPy and PyTorch."""
 
 from importlib import import_module
+from math import e, inf, nan, pi
 from typing import TYPE_CHECKING, Any
 
 from numpy import (
@@ -89,6 +90,7 @@ if TYPE_CHECKING:
     from .transforms.forward import linearize as linearize
 
 __version__ = "0.2.0"
+newaxis = None
 _LAZY = {
     "array_api",
     "check",
@@ -142,6 +144,7 @@ __all__ = [
     "complex64",
     "custom_vjp",
     "debug",
+    "e",
     "empty",
     "empty_like",
     "enable_grad",
@@ -157,6 +160,7 @@ __all__ = [
     "grad",
     "hessian",
     "hvp",
+    "inf",
     "int16",
     "int32",
     "int64",
@@ -171,12 +175,15 @@ __all__ = [
     "load",
     "manual_seed",
     "multinomial",
+    "nan",
+    "newaxis",
     "nn",
     "no_grad",
     "normal",
     "ones",
     "ones_like",
     "op",
+    "pi",
     "rand",
     "rand_like",
     "randint",

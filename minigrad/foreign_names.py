@@ -18,43 +18,46 @@ _CALLED = {
     ARRAYS: """
         absolute: abs, fabs: abs, acos: arccos, acosh: arccosh, asin: arcsin, asinh: arcsinh, atan: arctan, atanh: arctanh,
         atan2: arctan2, pow: ** or power, mul: * or multiply, sub: - or subtract, rsub: - or subtract, div: / or divide,
-        true_divide: / or divide, neg: - or negative, mm: @ or matmul, bmm: @ or matmul, mv: @ or matmul, dot: @ or matmul, ger: outer,
-        chain_matmul: linalg.multi_dot, adjoint: x.mT, matrix_transpose: x.mT, eq: ==, ne: !=, gt: >, ge: >=, lt: <, le: <=,
-        mod: remainder or %, fix: trunc, rint: round, around: round, clamp: clip, clamp_min: maximum, clamp_max: minimum, amax: max,
-        amin: min, aminmax: min and max, numel: x.size, bitwise_not: bitwise_invert or ~, invert: bitwise_invert or ~,
-        left_shift: bitwise_left_shift or <<, right_shift: bitwise_right_shift or >>, cat: concatenate, concat: concatenate,
-        row_stack: vstack, append: concatenate, block: concatenate, chunk: split, tensor_split: split, array_split: split,
-        unsafe_chunk: split, unsafe_split: split, split_with_sizes: split, unsafe_split_with_sizes: split, hsplit: split(axis=1),
-        vsplit: split(axis=0), dsplit: split(axis=2), unbind: unstack, view: reshape, permute: transpose or permute_dims, t: x.T,
-        unsqueeze: expand_dims, movedim: moveaxis, rollaxis: moveaxis, swapdims: swapaxes, narrow: x[start:stop], select: x[…, i],
-        expand: broadcast_to, broadcast_tensors: broadcast_arrays, repeat_interleave: repeat, range: arange, fliplr: flip(axis=1),
-        flipud: flip(axis=0), take_along_dim: take_along_axis, index_select: take, gather: take_along_axis, kthvalue: sort,
-        msort: sort(axis=0), array: tensor, asarray: tensor, as_tensor: tensor, asanyarray: tensor, from_numpy: tensor,
-        scalar_tensor: tensor, ascontiguousarray: clone, require: tensor, asarray_chkfinite: tensor, copy: clone, contiguous: clone,
-        type: astype, double: float64 or astype('float64'), single: float32, half: float16 or astype('float16'),
+        true_divide: / or divide, neg: - or negative, mm: @ or matmul, bmm: @ or matmul, mv: @ or matmul, ger: outer,
+        chain_matmul: linalg.multi_dot, adjoint: x.mT, eq: ==, ne: !=, gt: >, ge: >=, lt: <, le: <=, mod: remainder or %, rint: round,
+        around: round, clamp: clip, clamp_min: maximum, clamp_max: minimum, amax: max, amin: min, aminmax: min and max, numel: x.size,
+        bitwise_not: bitwise_invert or ~, invert: bitwise_invert or ~, cat: concatenate, concat: concatenate, row_stack: vstack,
+        append: concatenate, block: concatenate, chunk: split, tensor_split: split, array_split: split, unsafe_chunk: split,
+        unsafe_split: split, split_with_sizes: split, unsafe_split_with_sizes: split, hsplit: split(axis=1), vsplit: split(axis=0),
+        dsplit: split(axis=2), unbind: unstack, view: reshape, permute: transpose or permute_dims, t: x.T, unsqueeze: expand_dims,
+        movedim: moveaxis, rollaxis: moveaxis, swapdims: swapaxes, narrow: x[start:stop], select: x[…, i], expand: broadcast_to,
+        repeat_interleave: repeat, range: arange, fliplr: flip(axis=1), flipud: flip(axis=0), take_along_dim: take_along_axis,
+        index_select: take, kthvalue: sort, msort: sort(axis=0), array: tensor, asarray: tensor, as_tensor: tensor, asanyarray: tensor,
+        from_numpy: tensor, scalar_tensor: tensor, ascontiguousarray: clone, require: tensor, asarray_chkfinite: tensor, copy: clone,
+        contiguous: clone, type: astype, double: float64 or astype('float64'), single: float32, half: float16 or astype('float16'),
         float: float32 or astype('float32'), long: int64 or astype('int64'), int: int32 or astype('int32'), short: int16, bool: bool_,
         int_: int64, intp: int64, intc: int32, longlong: int64, byte: int8, ubyte: uint8, degrees: rad2deg, radians: deg2rad,
-        std_mean: std and mean, var_mean: var and mean, inverse: inv, pinverse: pinv, trapz: trapezoid, identity: eye, newaxis: None,
+        std_mean: std and mean, var_mean: var and mean, inverse: inv, pinverse: pinv, trapz: trapezoid, identity: eye,
         triangular_solve: linalg.solve_triangular, orgqr: qr, geqrf: qr, nuclear_norm: norm(ord='nuc'), frobenius_norm: norm,
-        norm_except_dim: norm, dist: norm(x - y), vdot: vecdot, conv1d: nn.functional.conv1d, conv2d: nn.functional.conv2d,
-        conv3d: nn.functional.conv3d, convolution: nn.functional.conv2d, addmm: x + a @ b, addmv: x + a @ v, addbmm: x + (a @ b).sum(0),
-        baddbmm: x + a @ b, addr: x + outer(a, b), addcmul: x + value * a * b, addcdiv: x + value * a / b,
+        norm_except_dim: norm, dist: norm(x - y), vdot: vecdot, convolution: nn.functional.conv2d, addmm: x + a @ b, addmv: x + a @ v,
+        addbmm: x + (a @ b).sum(0), baddbmm: x + a @ b, addr: x + outer(a, b), addcmul: x + value * a * b, addcdiv: x + value * a / b,
         set_grad_enabled: no_grad or enable_grad, inference_mode: no_grad, seed: manual_seed, initial_seed: manual_seed, vectorize: vmap,
-        sgn: sign, float_power: ** or power, is_tensor: isinstance(x, mg.Tensor), is_floating_point: x.dtype.kind == 'f',
-        is_nonzero: bool(x), is_complex: x.dtype.kind == 'c', select_scatter: x[i] = y, slice_scatter: x[a:b] = y,
-        diagonal_scatter: x[i, i] = y, as_strided_scatter: x[i] = y, index_copy: x[i] = y, index_fill: x[i] = value,
-        masked_scatter: x[mask] = y, put: x.reshape(-1)[i] = y, index_put_: x[i] = y, fill: full_like,
+        sgn: sign, is_tensor: isinstance(x, mg.Tensor), is_floating_point: x.dtype.kind == 'f', is_nonzero: bool(x),
+        is_complex: x.dtype.kind == 'c', select_scatter: x[i] = y, slice_scatter: x[a:b] = y, diagonal_scatter: x[i, i] = y,
+        as_strided_scatter: x[i] = y, put: x.reshape(-1)[i] = y, index_put_: x[i] = y, fill: full_like,
         set_num_threads: the variable MINIGRAD_THREADS, get_num_threads: the variable MINIGRAD_THREADS, compress: x[mask],
         extract: x[mask], choose: take_along_axis, ix_: x[i[:, None], j], set_anomaly_enabled: debug, is_anomaly_enabled: debug,
         GradScaler: optim.MixedPrecision, autocast: optim.MixedPrecision, result_type: numpy.result_type,
         promote_types: numpy.promote_types, can_cast: numpy.can_cast, isdtype: numpy.isdtype, issubdtype: numpy.issubdtype,
-        broadcast_shapes: numpy.broadcast_shapes, finfo: numpy.finfo, iinfo: numpy.iinfo
+        broadcast_shapes: numpy.broadcast_shapes, finfo: numpy.finfo, iinfo: numpy.iinfo, broadcast_tensors: broadcast_to,
+        broadcast_arrays: broadcast_to, matvec: @ or matmul, vecmat: @ or matmul, ptp: x.max() - x.min(),
+        argwhere: stack(nonzero(x), axis=-1), flatnonzero: nonzero(x.reshape(-1))[0], tri: tril(ones(n, n)),
+        randint_like: randint(low, high, x.shape), logspace: base ** linspace(a, b, n), geomspace: exp(linspace(log(a), log(b), n)),
+        convolve: nn.functional.conv1d, correlate: nn.functional.conv1d, nanquantile: quantile(x[~isnan(x)], q),
+        nanpercentile: percentile(x[~isnan(x)], q), gradient: diff; the derivative of a function is mg.grad,
+        unique_all: unique(return_index=True, return_inverse=True, return_counts=True), unique_counts: unique(return_counts=True),
+        unique_inverse: unique(return_inverse=True), unique_values: unique
     """,
     FUNCTIONS: """
-        multi_head_attention_forward: nn.MultiHeadAttention, linear_cross_entropy: cross_entropy(linear(…)), upsample: interpolate,
+        multi_head_attention_forward: nn.MultiHeadAttention, linear_cross_entropy: cross_entropy(linear(…)),
         upsample_nearest: interpolate(mode='nearest'), upsample_bilinear: interpolate(mode='bilinear', align_corners=True),
-        pdist: mg.cdist, max_pool1d_with_indices: max_pool1d(return_indices=True),
-        max_pool2d_with_indices: max_pool2d(return_indices=True), max_pool3d_with_indices: max_pool3d(return_indices=True),
+        max_pool1d_with_indices: max_pool1d(return_indices=True), max_pool2d_with_indices: max_pool2d(return_indices=True),
+        max_pool3d_with_indices: max_pool3d(return_indices=True),
         adaptive_max_pool1d_with_indices: adaptive_max_pool1d(return_indices=True),
         adaptive_max_pool2d_with_indices: adaptive_max_pool2d(return_indices=True),
         adaptive_max_pool3d_with_indices: adaptive_max_pool3d(return_indices=True), native_channel_shuffle: channel_shuffle
@@ -66,18 +69,12 @@ _CALLED = {
         Buffer: register_buffer, CrossMapLRN2d: LocalResponseNorm
     """,
     OPTIMISERS: """
-        LRScheduler: Schedule, GradScaler: MixedPrecision
+        GradScaler: MixedPrecision
     """,
 }
 
 # Why names are not here, and the names; `*` stands for anything.
 REFUSED: dict[str, tuple[str, str]] = {
-    "in place": (
-        "functions that write in place under a name of their own: write x[...] = f(x), x += y or x[i] = y",
-        """
-        *_ copyto putmask place fill_diagonal fill_ zero_ resize resize_as_ put_
-        """,
-    ),
     "copies of views": (
         "PyTorch's internal copies of views: take the view and clone() it",
         """
@@ -120,7 +117,8 @@ REFUSED: dict[str, tuple[str, str]] = {
     "index builders": (
         "objects that build indices or grids of numbers from slices: write the index, or use arange, meshgrid, linspace",
         """
-        c_ r_ s_ index_exp mgrid ogrid mask_indices diag_indices diag_indices_from tril_indices_from triu_indices_from indices
+        c_ r_ s_ ravel_multi_index unravel_index index_exp mgrid ogrid mask_indices diag_indices diag_indices_from tril_indices_from
+        triu_indices_from indices
         """,
     ),
     "calendars": (
@@ -132,7 +130,7 @@ REFUSED: dict[str, tuple[str, str]] = {
     "polynomials": (
         "polynomials: numpy.polynomial has the maintained ones",
         """
-        poly poly1d polyadd polyder polydiv polyfit polyint polymul polysub roots
+        poly poly1d polyadd polyval polyder polydiv polyfit polyint polymul polysub roots
         """,
     ),
     "signal windows": (
@@ -217,9 +215,15 @@ REFUSED: dict[str, tuple[str, str]] = {
     "rare": (
         "rarely used, and not here: say so if you need it",
         """
-        AdaptiveLogSoftmaxWithLoss FractionalMaxPool* fractional_max_pool* lobpcg ormqr lu_unpack cholesky_inverse igamma igammac mvlgamma
-        i0 i0_ histc mode binomial poisson renorm combinations cartesian_prod nonzero_static unique_consecutive index_reduce
-        LinearCrossEntropyOptions apply_along_axis lexsort argpartition partition pdist
+        AdaptiveLogSoftmaxWithLoss unwrap euler_gamma FractionalMaxPool* fractional_max_pool* lobpcg ormqr lu_unpack cholesky_inverse
+        igamma igammac mvlgamma i0 i0_ histc mode binomial poisson renorm combinations cartesian_prod nonzero_static unique_consecutive
+        index_reduce LinearCrossEntropyOptions apply_along_axis lexsort argpartition partition pdist
+        """,
+    ),
+    "in place": (
+        "functions that write in place under a name of their own: write x[...] = f(x), x += y or x[i] = y",
+        """
+        *_ copyto putmask place fill_diagonal fill_ zero_ resize resize_as_ put_
         """,
     ),
 }
