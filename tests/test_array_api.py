@@ -268,3 +268,20 @@ def test_limits_are_python_numbers():
     assert (signed.bits, signed.min, signed.max, signed.dtype) == (16, -(2**15), 2**15 - 1, xp.int16)
     assert xp.isdtype(xp.uint8, ("unsigned integer", "bool")) and not xp.isdtype(np.dtype("bool"), "numeric")
     assert xp.can_cast(xp.int8, xp.int16) and not xp.can_cast(xp.ones(1), xp.int64)
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: xp.finfo(xp.int8), "finfo: int8 has no such limits"),
+        (lambda: xp.iinfo(mg.ones(1)), "an integer dtype"),
+        (lambda: xp.isdtype(xp.int8, "floating"), "unknown kind 'floating'"),
+        (lambda: xp.result_type(), "at least one tensor or dtype"),
+        (lambda: xp.broadcast_arrays(mg.ones(3), mg.ones(4)), "broadcast_arrays"),
+        (lambda: xp.vecdot(mg.ones(3), mg.ones(4)), "vecdot: the axis has two sizes"),
+        (lambda: xp.cumulative_sum(mg.ones(2, 2)), "which axis"),
+    ],
+)
+def test_a_wrong_argument_is_answered_with_what_was_expected(call: Callable[[], Any], told: str) -> None:
+    with pytest.raises(MinigradError, match=told):
+        call()

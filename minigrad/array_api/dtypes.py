@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..engine.tensor import Tensor
-from ..ops.creation import get_default_dtype
+from ..errors import ArgumentError, DtypeError
+from ..ops.creation import as_dtype, get_default_dtype
 
 __all__ = ["astype", "can_cast", "finfo", "iinfo", "isdtype", "result_type"]
 
@@ -19,6 +20,11 @@ DTYPES = {
     "real floating": ("float32", "float64"),
     "complex floating": ("complex64", "complex128"),
 }  # float16, which the standard does not know, counts as real floating
+KINDS = {
+    **{kind: (kind,) for kind in DTYPES},
+    "integral": ("signed integer", "unsigned integer"),
+    "numeric": ("signed integer", "unsigned integer", "real floating", "complex floating"),
+}
 
 
 def default_complex() -> np.dtype:
@@ -28,6 +34,13 @@ def default_complex() -> np.dtype:
 
 def _dtype_of(value: Any) -> Any:
     return value.dtype if isinstance(value, Tensor) else value
+
+
+def _checked(name: str, type: Any, kinds: str, expected: str) -> np.dtype:
+    dtype = as_dtype(_dtype_of(type))
+    if dtype.kind not in kinds:
+        raise DtypeError(f"{name}: {dtype} has no such limits", expected, dtype)
+    return dtype
 
 
 def astype(x: Tensor, dtype: Any, /, *, copy: bool = True, device: str | None = None) -> Tensor:
@@ -43,12 +56,17 @@ def can_cast(from_: Any, to: Any, /) -> bool:
 
 def result_type(*arrays_and_dtypes: Any) -> np.dtype:
     """The dtype that arithmetic between these gives; Python numbers follow the others of their kind."""
+    if not arrays_and_dtypes:
+        raise ArgumentError("result_type: there is nothing to promote", "at least one tensor or dtype", "none")
     return np.result_type(*[_dtype_of(x) for x in arrays_and_dtypes])
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:
     """Whether a dtype is another, or of a kind such as "integral" or "real floating", or one of a tuple of these."""
-    return bool(np.isdtype(np.dtype(dtype), kind))
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    if unknown := [k for k in kinds if isinstance(k, str) and k not in KINDS]:
+        raise ArgumentError(f"isdtype: unknown kind {unknown[0]!r}", ", ".join(KINDS), repr(kind))
+    return bool(np.isdtype(np.dtype(dtype), kinds))
 
 
 @dataclass(frozen=True)
@@ -75,12 +93,12 @@ class IntegerLimits:
 
 def finfo(type: Any, /) -> FloatLimits:
     """The limits of a floating dtype, or of a tensor's; for a complex one, those of its parts."""
-    limits = np.finfo(_dtype_of(type))
+    limits = np.finfo(_checked("finfo", type, "fc", "a floating or complex dtype"))
     eps, high, low, normal = [float(x) for x in (limits.eps, limits.max, limits.min, limits.smallest_normal)]
     return FloatLimits(limits.bits, eps, high, low, normal, np.dtype(limits.dtype))
 
 
 def iinfo(type: Any, /) -> IntegerLimits:
     """The limits of an integer dtype, or of a tensor's."""
-    limits = np.iinfo(_dtype_of(type))
+    limits = np.iinfo(_checked("iinfo", type, "iu", "an integer dtype"))
     return IntegerLimits(limits.bits, int(limits.max), int(limits.min), np.dtype(limits.dtype))

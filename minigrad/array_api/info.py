@@ -9,13 +9,7 @@ import numpy as np
 from ..engine.backend import loaded_backends
 from ..errors import ArgumentError
 from ..ops.creation import get_default_dtype
-from .dtypes import DTYPES, default_complex
-
-KINDS = {
-    **{kind: (kind,) for kind in DTYPES},
-    "integral": ("signed integer", "unsigned integer"),
-    "numeric": ("signed integer", "unsigned integer", "real floating", "complex floating"),
-}
+from .dtypes import DTYPES, KINDS, default_complex
 
 
 class Info:

@@ -9,7 +9,7 @@ import numpy as np
 from .. import functions as f
 from ..engine.backend import owner_of
 from ..engine.tensor import Tensor
-from ..errors import ArgumentError
+from ..errors import ArgumentError, broadcast_problem
 
 __all__ = [
     "broadcast_arrays",
@@ -34,7 +34,10 @@ __all__ = [
 
 def broadcast_arrays(*arrays: Tensor) -> list[Tensor]:
     """The arrays, each repeated to fill the shape they broadcast to."""
-    shape = np.broadcast_shapes(*[x.shape for x in arrays])
+    shapes = [x.shape for x in arrays]
+    if problem := broadcast_problem("broadcast_arrays", shapes):
+        raise problem
+    shape = np.broadcast_shapes(*shapes)
     return [f.broadcast_to(x, shape) for x in arrays]
 
 
