@@ -26,6 +26,14 @@ PYTORCH_ARGUMENTS = {
     "embed_dim": "dim", "d_model": "dim", "num_heads": "heads", "nhead": "heads", "kdim": "key_dim", "vdim": "value_dim",
     "dim_feedforward": "hidden", "num_layers": "depth", "T_max": "total", "total_steps": "total", "eta_min": "min_lr", "step_size": "size",
 }  # fmt: skip
+# Options of NumPy and PyTorch that nothing here takes, and what does the same.
+UNOFFERED = {
+    "out": "write x[...] = f(y)", "where": "use mg.where(condition, f(x), y)", "initial": "add it to the result, or use mg.maximum",
+    "casting": "convert first: x.astype(dtype)", "subok": "there are no subclasses", "order": "layouts are NumPy's C order",
+    "like": "give device=", "layout": "tensors are dense", "memory_format": "layouts are NumPy's C order", "pin_memory": "x.to(device) copies",
+    "non_blocking": "x.to(device) waits", "inplace": "write x = f(x)", "generator": "mg.manual_seed sets the one source",
+    "size_average": "use reduction=", "reduce": "use reduction=", "sparse": "gradients are dense", "antialias": "there is no filter for it",
+}  # fmt: skip
 
 
 class MinigradError(Exception):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Container, Sequence
 from types import FunctionType
 from typing import Any
 
-from .errors import PYTORCH_ARGUMENTS, ArgumentError, CallError, GradientError, nearest
+from .errors import PYTORCH_ARGUMENTS, UNOFFERED, ArgumentError, CallError, GradientError, nearest
 
 STAND_INS = ("shape", "dtype", "ndim", "device")  # what a rule may ask of an input, as in `a_shape`, without keeping it
 
@@ -68,6 +68,8 @@ def unknown_argument(name: str, key: str, known: Sequence[str], shown: str | Non
     """The error for an argument that a function or constructor does not have: what it takes, and the nearest of that."""
     likely = PYTORCH_ARGUMENTS.get(key, key)
     shown = f"{name}({', '.join(known)})" if shown is None else shown
+    if key in UNOFFERED:
+        return CallError(f"{name}: the option {key!r} is not offered", shown, fix=f"leave it out: {UNOFFERED[key]}")
     fix = f"write {likely}= instead" if likely in known else nearest(key, known) if known else f"leave {key} out"
     return CallError(f"{name}: unknown argument {key!r}", shown, fix=fix)
 

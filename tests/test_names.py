@@ -78,7 +78,16 @@ def test_a_misspelt_option_of_a_stack_is_answered_with_the_right_one():
         ),
         (lambda: mg.nn.Linear(2, 3, biass=True), r"Linear: .*'biass'\n.*in_features, out_features.*\n.*mean 'bias'"),
         (lambda: mg.nn.Flatten(start_dim=1), "write start_axis= instead"),
-        (lambda: mg.nn.ReLU(inplace=True), r"ReLU: .*'inplace'\n.*ReLU\(\)\n.*leave inplace out"),
+        (
+            lambda: mg.nn.ReLU(inplace=True),
+            r"ReLU: the option 'inplace' is not offered\n.*ReLU\(\)\n.*write x = f\(x\)",
+        ),
+        (lambda: mg.exp(mg.ones(2), out=mg.ones(2)), r"exp: the option 'out' is not offered\n(.|\n)*x\[...\] = f\(y\)"),
+        (lambda: mg.ones(2).sum(where=[True, False]), r"sum: the option 'where' is not offered"),
+        (
+            lambda: mg.nn.functional.mse_loss(mg.ones(2), mg.ones(2), size_average=True),
+            "mse_loss: the option 'size_average'",
+        ),
         (
             lambda: mg.nn.Linear(1, 2, True, None, None, 3),
             r"Linear: too many arguments\n.*in_features.*\n.*6 by position",
