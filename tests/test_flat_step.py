@@ -212,7 +212,7 @@ def test_scaling_on_the_way_is_scaling_before():
             for params, optimizer in ((one, first), (two, second)):
                 optimizer.zero_grad()
                 sum((p * p).sum() for p in params).backward()
-            first.step(scale)
+            first.step(scale=scale)
             for p in two:
                 p.grad = p.grad * scale
             second.step()

@@ -328,6 +328,22 @@ def test_a_backward_through_weights_that_a_step_has_changed_is_refused(device: s
         loss.backward()
 
 
+def test_a_step_may_compute_the_gradients_by_a_closure() -> None:
+    x = mg.tensor(2.0, requires_grad=True)
+    optimizer = optim.SGD([x], lr=0.25)
+
+    def closure() -> mg.Tensor:
+        optimizer.zero_grad()
+        loss = x * x
+        loss.backward()
+        return loss
+
+    with mg.no_grad():  # inside the closure gradients are recorded all the same
+        assert (optimizer.step(closure).item(), x.item()) == (4.0, 1.0)
+    with pytest.raises(TypeError, match="scale="):
+        optimizer.step(0.5)  # type: ignore[arg-type]
+
+
 def test_zero_grad_forgets_all_gradients() -> None:
     params = tensors()
     optimizer = optim.SGD(params)

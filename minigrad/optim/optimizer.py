@@ -12,16 +12,17 @@ import numpy as np
 from .. import functions
 from ..changes import changes
 from ..engine.backend import Array, backend_of, device_of, on_device_of, owner_of
-from ..engine.modes import local, no_grad, notify
+from ..engine.modes import enable_grad, local, no_grad, notify
 from ..engine.tensor import Tensor, wrap
 from ..engine.writes import writes
-from ..errors import ArgumentError, CallError, GradientError, describe, nearest
+from ..errors import ArgumentError, CallError, describe, nearest
 from ..kernels.registry import STEPS
-from ..nn.module import Module, StateError
+from ..nn.module import StateError
 from ..runtime.threads import run_parallel, thread_count
 from ..tracer import number
 from .flat import SMALL, Flat
 from .hyperparameters import checked_option
+from .parameters import groups_of, parameters_of, shown
 from .saved_state import restored
 from .traced_state import State, TracedState
 
@@ -91,7 +92,7 @@ class Optimizer:
         self.state: dict[Tensor, State] = States()  # Tensors hash by identity
         self._flats: dict[int, Flat] = {}  # the small parameters of each group
         self._is_loaded = False  # whether the buffers came from a state that was loaded
-        for group in _groups(name, params):
+        for group in groups_of(name, params):
             self.add_param_group(group)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -124,10 +125,10 @@ class Optimizer:
             raise CallError(
                 f"{name}: this is not a parameter group",
                 '{"params": [...], options …}',
-                _shown(group),
+                shown(group),
                 "add its parameters",
             )
-        params = _parameters(name, group["params"])
+        params = parameters_of(name, group["params"])
         options = {key: self._option(key, value) for key, value in group.items() if key != "params"}
         made = ParameterGroup({"params": params, **self.defaults, **options})
         self.check_group(made)
@@ -158,9 +159,27 @@ class Optimizer:
                     if watched:
                         notify("cleared", p.node)
 
+    def step(self, closure: Callable[[], Any] | None = None, *, scale: float = 1.0) -> Any:
+        """Change every parameter that has a gradient; `scale` multiplies all gradients on the way, as clipping does.
+
+        With `closure`, that computes the gradients first; the loss that it returns is returned.
+        """
+        if closure is None:
+            return self._step(scale)
+        if not callable(closure):
+            raise CallError(
+                f"{type(self).__name__}.step: this is no function",
+                "a closure, or nothing",
+                repr(closure),
+                "step(scale=…)",
+            )
+        with enable_grad():
+            loss = closure()
+        self._step(scale)
+        return loss
+
     @np.errstate(all="ignore")
-    def step(self, scale: float = 1.0) -> None:
-        """Change every parameter that has a gradient; `scale` multiplies all gradients on the way, as clipping does."""
+    def _step(self, scale: float) -> None:
         if local.mode.tracers and any(tracer.symbolic for tracer in local.mode.tracers):
             self._traced_step(scale)
             return
@@ -344,50 +363,6 @@ class Optimizer:
 
 def _rate_of(group: Group) -> Callable[[], float]:
     return lambda: float(group["lr"])
-
-
-def _shown(value: Any) -> str:
-    return f"a dict with {', '.join(map(str, value))}" if isinstance(value, Mapping) else type(value).__name__
-
-
-def _groups(name: str, params: Any) -> list[Any]:
-    """The groups that were given, or one group of all the tensors that were given."""
-    if isinstance(params, (Tensor, Module, Mapping, str)) or not isinstance(params, Iterable):
-        fix = "pass model.parameters()" if isinstance(params, Module) else "put it into a list"
-        raise CallError(
-            f"{name}: the parameters must come in a list", "Tensors, or dicts of groups", type(params).__name__, fix
-        )
-    given = list(params)
-    if not given:
-        raise ArgumentError(
-            f"{name}: there are no parameters to train",
-            "at least one",
-            "an empty list",
-            "check that the layers are attributes of the model: list(model.parameters())",
-        )
-    return given if isinstance(given[0], Mapping) else [{"params": given}]
-
-
-def _parameters(name: str, params: Any) -> list[Tensor]:
-    """The tensors of one group; each must be a leaf and come once."""
-    found = [params] if isinstance(params, Tensor) else list(params)
-    for p in found:
-        if not isinstance(p, Tensor):
-            raise CallError(f"{name}: only Tensors can be trained", "a Parameter or a Tensor", describe(p))
-        if not p.is_leaf:
-            raise GradientError(
-                f"{name}: only leaves can be trained",
-                "a Tensor that no recorded operation made",
-                repr(p.node),
-                "pass the tensor it was computed from, or x.detach().requires_grad_()",
-            )
-    if len({id(p) for p in found}) != len(found):
-        raise ArgumentError(
-            f"{name}: a parameter is given twice, and would be changed twice in each step",
-            "each parameter once",
-            fix="a model's own parameters() gives a tied one once",
-        )
-    return found
 
 
 def _divided(pieces: list[tuple[Any, ...]], shares: int) -> list[list[tuple[Any, ...]]]:

@@ -73,7 +73,7 @@ class TrainStep:
             raise self._explained(batches, number)
         if self.scaler is not None:
             return StepResult(totals, norm, self.scaler.step())
-        self.optimizer.step(scale)
+        self.optimizer.step(scale=scale)
         return StepResult(totals, norm, True)
 
     def _may_skip(self, norm: float) -> bool:

@@ -201,7 +201,7 @@ def take_steps_by_kernel(case: StepCase, char: str, compiled: bool, device: str 
         optimizer.zero_grad()
         loss = (p * g).sum()  # whose gradient is g
         loss.backward()
-        optimizer.step(0.5)
+        optimizer.step(scale=0.5)
         return loss
 
     take = mg.compile(step) if compiled else step
