@@ -36,6 +36,7 @@ LAYERS = [
     {
         "errors": "what went wrong, and the fix",
         "foreign_names": "what others call it",
+        "foreign_arrays": "arrays of others",
         "signature": "arguments of a function",
         "tree": "nested structures",
         "changes": "what is new",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
@@ -14,6 +15,7 @@ from .engine.modes import local, notify
 from .engine.tensor import Tensor, wrap
 from .engine.writes import writes
 from .errors import PYTORCH_NAMES, ArgumentError, DtypeError, GradientError, ShapeError
+from .foreign_arrays import no_bfloat16
 from .ops import FUNCTIONS
 from .ops.creation import constant, empty_like, full_like, get_default_dtype, ones_like, zeros_like
 
@@ -38,6 +40,11 @@ ALIASES = {  # NumPy has two functions for one of ours
     np.linalg.outer: "outer",
     np.linalg.cross: "cross",
 }
+
+SCIPY = {  # the ufuncs of scipy.special
+    "erf": "erf", "erfc": "erfc", "erfinv": "erfinv", "expit": "sigmoid", "logit": "logit", "log_expit": "logsigmoid",
+    "gammaln": "lgamma", "psi": "digamma", "xlogy": "xlogy", "exp2": "exp2", "log1p": "log1p", "expm1": "expm1", "cbrt": "cbrt",
+}  # fmt: skip
 
 
 def _counterparts(functions: dict[str, Callable[..., Any]]) -> dict[Callable[..., Any], Callable[..., Any]]:
@@ -198,6 +205,8 @@ class Protocols(Tensor):
         return np.array(to_numpy(constant(self, "np.asarray")), dtype=dtype, copy=copy)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if ufunc not in NUMPY and method == "__call__":
+            return _foreign_ufunc(ufunc, inputs, kwargs)
         out = kwargs.pop("out", None)
         name = f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
         if ufunc not in NUMPY or method != "__call__" or kwargs:
@@ -245,6 +254,19 @@ def is_hint(name: str) -> bool:
     return name in PYTORCH_NAMES
 
 
+def _foreign_ufunc(ufunc: np.ufunc, inputs: Any, kwargs: dict[str, Any]) -> Any:
+    """A ufunc of SciPy by the op of that name; any other one on constants, giving what it gives."""
+    ours = SCIPY.get(ufunc.__name__)
+    if (
+        ours is not None
+        and not kwargs
+        and getattr(sys.modules.get("scipy.special._ufuncs"), ufunc.__name__, None) is ufunc
+    ):
+        return FUNCTIONS[ours](*inputs)
+    where = f"{ufunc.__name__}, which has no counterpart in minigrad"
+    return ufunc(*[_read_only(x, where) for x in inputs], **{k: _read_only(x, where) for k, x in kwargs.items()})
+
+
 def _read_only(value: Any, where: str) -> Any:
     """Constants as arrays that cannot be written to, also inside lists, for a function that knows nothing of Tensors."""
     if isinstance(value, (list, tuple)):
@@ -280,6 +302,8 @@ def _shared(source: Any) -> Tensor:
         return source.detach()
     if type(source) is np.ndarray:
         return wrap(source)
+    if "bfloat16" in str(getattr(source, "dtype", "")):
+        raise no_bfloat16("from_dlpack", type(source).__name__)
     if hasattr(source, "__dlpack_device__") and source.__dlpack_device__()[0] != 1:
         return wrap(backend_named("cuda").xp.from_dlpack(source))
     try:

@@ -15,6 +15,7 @@ import numpy as np
 
 from .. import tree
 from ..errors import DeviceError, DtypeError, GradientError, MinigradError, describe, explain, no_array, no_derivative
+from ..foreign_arrays import as_numpy
 from ..signature import missing_rule
 from .backend import DTYPES, Array, backend_of, device_of, duplicate, is_array, on_device_of, owner_of
 from .graph import Node
@@ -63,7 +64,7 @@ def call(op: Any, args: Arrays, attrs: Attrs, kernels: bool = True) -> Any:
             arrays.append(arg)
             parents.append(None)
             if isinstance(arg, np.generic) or not isinstance(arg, PYTHON_NUMBERS):
-                if hasattr(arg, "dtype") and arg.dtype.name not in DTYPES:
+                if hasattr(arg, "dtype") and getattr(arg.dtype, "name", None) not in DTYPES:
                     as_operand(arg, op.name)
                 if not isinstance(arg, np.generic):
                     foreign, xp = True, xp if type(arg) is ndarray else None
@@ -197,11 +198,8 @@ def settle(name: str, arrays: list[Any]) -> tuple[Any, Any]:
 
 
 def as_operand(value: Any, where: str) -> np.ndarray:
-    """A list of numbers beside a Tensor becomes an array; anything else is refused by name."""
-    try:
-        array = np.asarray(value)
-    except (ValueError, TypeError):
-        array = np.asarray(None)
+    """A list of numbers, or another library's array, beside a Tensor becomes an array; anything else is refused by name."""
+    array = as_numpy(value, where)
     if array.dtype.name not in DTYPES:
         got = type(value).__name__ + (f" of dtype {value.dtype}" if hasattr(value, "dtype") else "")
         raise DtypeError(f"{where}: an operand is not a number or an array", "a Tensor, an array or a number", got)

@@ -12,6 +12,7 @@ from ..engine.backend import is_array
 from ..engine.op import OPS, Op
 from ..engine.tensor import Tensor
 from ..errors import is_whole
+from ..foreign_arrays import is_foreign
 from ..signature import Signature
 from . import creation
 from .arithmetic import where
@@ -80,14 +81,18 @@ def _as_input(value: Any, weak: bool) -> Any:
     """A Tensor from an array or a list; numbers stay numbers beside another Tensor, whose dtype and device they then follow."""
     if isinstance(value, (bool, int, float, np.generic)):
         return value if weak else tensor(value)
-    return tensor(value) if is_array(value) or isinstance(value, (list, tuple)) else value
+    return (
+        tensor(value)
+        if isinstance(value, (list, tuple)) or not isinstance(value, Tensor) and is_foreign(value)
+        else value
+    )
 
 
 def _comparison(op: Op) -> Callable[[Tensor, Any], Any]:
     comparable = (Tensor, int, float, complex, np.generic, np.ndarray, list, tuple)
 
     def method(self: Tensor, other: Any) -> Any:
-        return op(self, other) if isinstance(other, comparable) or is_array(other) else NotImplemented
+        return op(self, other) if isinstance(other, comparable) or is_foreign(other) else NotImplemented
 
     return method
 

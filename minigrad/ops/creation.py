@@ -13,6 +13,7 @@ from ..engine.modes import notify
 from ..engine.op import op
 from ..engine.tensor import Tensor, wrap
 from ..errors import ArgumentError, DtypeError, GradientError, ShapeError, describe, is_whole, nearest
+from ..foreign_arrays import as_numpy, is_foreign, no_bfloat16
 
 
 def as_dtype(dtype: Any) -> np.dtype:
@@ -20,7 +21,11 @@ def as_dtype(dtype: Any) -> np.dtype:
     try:
         result = np.dtype(dtype)
     except TypeError:
+        if "bfloat16" in str(dtype):
+            raise no_bfloat16("dtype", repr(dtype)) from None
         raise DtypeError(f"unknown dtype {dtype!r}", fix=nearest(str(dtype), DTYPES)) from None
+    if result.name == "bfloat16":  # where the package ml_dtypes is loaded
+        raise no_bfloat16("dtype", repr(dtype))
     if result.name not in DTYPES:
         raise DtypeError(
             f"dtype {result.name!r} cannot be stored in a Tensor",
@@ -53,7 +58,8 @@ def new_array(data: Any, dtype: Any = None, device: str | None = None) -> Array:
     """A copy of `data` (a number, nested lists, an array, a Tensor) as an array on a device."""
     source = data.data if isinstance(data, Tensor) else data
     if not is_array(source):
-        source = _from_python(source, dtype)
+        is_plain = isinstance(source, np.generic) or not is_foreign(source)
+        source = _from_python(source, dtype) if is_plain else as_numpy(source, "tensor")
     wanted = source.dtype if dtype is None else as_dtype(dtype)
     as_dtype(source.dtype)  # refuses strings and objects, also where they could be converted
     device = device_of(source) if device is None else device

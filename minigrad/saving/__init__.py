@@ -12,6 +12,7 @@ from ..engine.backend import DTYPES, is_array, to_numpy
 from ..engine.tensor import Tensor
 from ..errors import ArgumentError, CallError, CheckpointError, DtypeError, describe
 from ..ops.creation import tensor
+from .bfloat16 import load_widened
 from .files import check_folder, sync_folder, write_atomically
 from .numpy_files import PYTORCH_FIX, from_npy, from_npz, to_npy, to_npz
 from .structure import described, restored
@@ -124,9 +125,9 @@ def _from_safetensors(content: bytes, shown: str, device: str | None) -> Any:
     if content.startswith(b"\x80") and content[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05") and content[8:9] != b"{":
         raise CheckpointError(f"load: {shown!r} is a pickle", fix=PYTORCH_FIX)
     try:
-        arrays = from_bytes(content)
-        tensors = {name: tensor(arrays[name], device=device) for name in sorted(arrays)}
         header = content[8 : 8 + int.from_bytes(content[:8], "little")]
+        arrays = load_widened(content) if b'"BF16"' in header else from_bytes(content)
+        tensors = {name: tensor(arrays[name], device=device) for name in sorted(arrays)}
         notes = json.loads(header).get("__metadata__", {}) if STRUCTURE.encode() in header else {}
         return restored(json.loads(notes[STRUCTURE]), tensors.__getitem__) if STRUCTURE in notes else tensors
     except (SafetensorError, ValueError, KeyError, TypeError, RecursionError) as error:
