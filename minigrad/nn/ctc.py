@@ -13,8 +13,9 @@ from ..ops.along import take_along_axis
 from ..ops.arithmetic import clip, where
 from ..ops.creation import astype
 from ..ops.joining import concatenate, stack
+from ..ops.padding import pad
 from ..ops.reduction import logsumexp
-from ..ops.shape import broadcast_to, expand_dims, pad, reshape
+from ..ops.shape import broadcast_to, expand_dims, reshape
 from ..tracer import is_compiling
 from .declaration import TensorLike, constant_like, function
 from .losses import check_reduction, reduce

@@ -15,8 +15,7 @@ from ..engine.tensor import Tensor
 from ..errors import ArgumentError, ShapeError, nearest
 from ..ops.arithmetic import floor, round_, where
 from ..ops.composite import host_constant
-from ..ops.creation import astype
-from ..ops.pooling import _constant
+from ..ops.creation import _constant, astype
 from ..ops.resampling import cubic_weights
 from ..ops.shape import moveaxis, reshape
 from .declaration import TensorLike, function

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from .. import ops
 from ..engine.tensor import Tensor
 from ..errors import ArgumentError, ShapeError, is_whole, nearest
+from ..ops import padding
 from ..ops.composite import host_constant
-from ..ops.pooling import _constant, adaptive_mean
+from ..ops.creation import _constant
+from ..ops.pooling import adaptive_mean
 from ..ops.products import matmul
 from ..ops.resampling import Taps, cubic_taps, linear_taps, nearest_taps, resample, source_positions
 from ..ops.shape import reshape, swapaxes, transpose
@@ -211,7 +212,7 @@ def pad(input: TensorLike, pad: Sequence[int], mode: str = "constant", value: fl
     if mode == "circular":
         x, cut = _cut(x, cut), []  # what was cut off does not come round
     if any(map(any, framed)):
-        x = ops.shape.pad(x, pad_width=framed, mode=PAD_MODES[mode], constant_values=0 if value is None else value)
+        x = padding.pad(x, pad_width=framed, mode=PAD_MODES[mode], constant_values=0 if value is None else value)
     return _cut(x, cut)
 
 

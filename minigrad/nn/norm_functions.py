@@ -15,9 +15,10 @@ from ..errors import ArgumentError, ShapeError, axis_problem, broadcast_problem
 from ..ops.arithmetic import clip
 from ..ops.creation import astype
 from ..ops.elementwise import floating, rsqrt
+from ..ops.padding import pad
 from ..ops.reduction import mean, norm, var
 from ..ops.reduction import sum as sum_
-from ..ops.shape import broadcast_to, pad, reshape
+from ..ops.shape import broadcast_to, reshape
 from .declaration import TensorLike, as_constant, function
 
 __all__ = [

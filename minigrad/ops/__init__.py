@@ -23,6 +23,7 @@ from . import (  # noqa: F401  (importing them fills the table)
     nan_reduction,
     neural,
     numbers,
+    padding,
     pooling,
     products,
     random,

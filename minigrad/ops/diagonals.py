@@ -12,8 +12,9 @@ from .composite import composite
 from .creation import tensor
 from .indexing import place
 from .joining import concatenate
+from .padding import pad
 from .reduction import sum as sum_
-from .shape import atleast_2d, moveaxis, one_axis, pad, ravel
+from .shape import atleast_2d, moveaxis, one_axis, ravel
 
 
 @composite

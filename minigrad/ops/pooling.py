@@ -11,7 +11,7 @@ from ..engine.op import op
 from ..errors import ArgumentError, ShapeError, is_whole
 from .along import _zeros, put_along_axis
 from .composite import host_constant
-from .creation import astype
+from .creation import _constant, astype
 from .reduction import sum as sum_
 from .resampling import area_taps, resample
 from .shape import moveaxis, reshape
@@ -63,12 +63,6 @@ def _pick(xp, a, winner):
 
 _spread.vjp(a=lambda g, winner: _pick(g, winner))
 _pick.vjp(a=lambda g, winner, a_shape: _spread(g, winner, count=a_shape[1]))
-
-
-@op
-def _constant(xp, a, *, values):
-    """Numbers computed on the host, on the device and in the dtype of `a`."""
-    return xp.asarray(values, dtype=a.dtype)
 
 
 class Slide(NamedTuple):

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..engine.op import op
 from ..errors import ArgumentError, ShapeError, axes_of, axis_problem, is_whole
-from .composite import composite, host_constant
+from .composite import composite
 
 
 def one_axis(where: str, axis: Any, ndim: int, shape: Any = None) -> int:
@@ -181,44 +181,6 @@ def _back(shift):
 
 
 roll.vjp(a=lambda g, shift, axis: roll(g, shift=_back(shift), axis=axis))
-
-
-@op(cost=0)
-def _pad_constant(xp, a, *, widths, value):
-    """A frame of one value around the tensor."""
-    return xp.pad(a, widths, mode="constant", constant_values=value)
-
-
-_pad_constant.vjp(
-    a=lambda g, widths, a_shape: g[tuple([slice(before, before + n) for (before, _), n in zip(widths, a_shape)])]
-)
-
-
-@composite
-def pad(a, *, pad_width, mode="constant", constant_values=0):
-    """A frame around the tensor, as NumPy's, in the modes constant, edge, reflect, symmetric and wrap."""
-    try:
-        widths = [tuple(w) for w in np.broadcast_to(np.asarray(pad_width), (a.ndim, 2)).tolist()]
-    except ValueError:
-        raise ShapeError(
-            "pad: pad_width does not fit", f"a number, a pair, or {a.ndim} pairs", repr(pad_width)
-        ) from None
-    if any(not isinstance(n, int) or n < 0 for w in widths for n in w):
-        raise ArgumentError(
-            "pad: widths are whole numbers from 0 up",
-            f"a number, a pair, or {a.ndim} pairs",
-            repr(pad_width),
-            "to cut instead, use a slice",
-        )
-    if mode == "constant":
-        return _pad_constant(a, widths=widths, value=constant_values)
-    if mode not in ("edge", "reflect", "symmetric", "wrap"):
-        raise ArgumentError(f"pad: unknown mode {mode!r}", "constant, edge, reflect, symmetric or wrap")
-    for axis, width in enumerate(widths):
-        if width != (0, 0):
-            places = host_constant(np.pad(np.arange(a.shape[axis]), width, mode=mode))
-            a = a[(slice(None),) * axis + (places,)]
-    return a
 
 
 @op(cost=0)

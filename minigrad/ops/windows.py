@@ -12,7 +12,7 @@ from typing import Any
 
 from ..engine.op import op
 from ..errors import ArgumentError, ShapeError, is_whole
-from .shape import pad
+from .padding import pad
 
 Sizes = tuple[int, ...]
 AXES = {1: "length", 2: "height, width", 3: "depth, height, width"}

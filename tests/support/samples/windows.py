@@ -329,3 +329,19 @@ add(
     spread(2, 4, 3),
     kwargs={**taps, "axis": 1},
 )
+
+for mode in ("maximum", "minimum", "mean", "median", "linear_ramp"):
+    options = {"end_values": ((1, 2), (0, 3))} if mode == "linear_ramp" else {"stat_length": ((2, 3), (1, 2))}
+    if mode in ("mean", "median"):
+        options = {"stat_length": 2}
+    add("pad", np.pad, spread(3, 4), kwargs={"pad_width": ((1, 2), (0, 3)), "mode": mode, **options}, label=mode)
+    whole = {"pad_width": 2, "mode": mode}
+    add(
+        "pad",
+        np.pad,
+        np.array([[5, 2, 8], [7, 1, 4]]),
+        kwargs=whole,
+        label=f"{mode} of whole numbers",
+        dtypes=("as given",),
+    )
+add("pad", np.pad, spread(2, 2), kwargs={"pad_width": 1, "constant_values": ((1, 2), (3, 4))}, label="four values")
