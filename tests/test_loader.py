@@ -358,6 +358,15 @@ def test_a_stream_without_length_has_none_and_knows_its_last_batch():
     assert [loader.at_end for _ in loader] == [False, False, True]
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_batches_may_be_whatever_collate_fn_makes(workers):
+    for data in (Stream(), range(10)):
+        batches = list(DataLoader(data, batch_size=4, num_workers=workers, collate_fn=np.array))
+        assert [type(batch) for batch in batches] == [np.ndarray] * 3
+        assert np.concatenate(batches).tolist() == list(range(10))
+        assert list(DataLoader(data, batch_size=5, num_workers=workers, collate_fn=lambda examples: None)) == [None] * 2
+
+
 def test_a_loop_that_is_left_early_leaves_no_thread_behind():
     before = threading.active_count()
     with warnings.catch_warnings():

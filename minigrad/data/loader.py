@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
-from itertools import islice, repeat
+from itertools import islice, repeat, takewhile
 from typing import Any
 
 import numpy as np
@@ -185,10 +185,11 @@ class DataLoader(Sampler):
 
     def _streamed(self, epoch: int, index: int) -> Batches:
         """The batches of a stream from a place on, and whether each is the last; so one is always read ahead."""
-        made = self._read(epoch, index)
+        made: Iterator[Any] = self._read(epoch, index)
         if self.num_workers:  # one thread, since a stream is read in its order
             jobs = repeat(partial(next, made, _END))
-            made = iter(_ahead(jobs, 1, self.num_workers * self.prefetch_factor).__next__, _END)
+            ahead = _ahead(jobs, 1, self.num_workers * self.prefetch_factor)
+            made = takewhile(lambda batch: batch is not _END, ahead)
         following = next(made, _END)
         while following is not _END:
             current, following = following, next(made, _END)

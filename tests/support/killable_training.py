@@ -16,6 +16,7 @@ import numpy as np
 
 import minigrad as mg
 from minigrad import nn, optim
+from minigrad.data import DataLoader, IterableDataset, TensorDataset
 from minigrad.data.batching import BlockBatches, PairBatches, SequenceBatches
 from minigrad.data.tokenizers import CharTokenizer
 from minigrad.nn import functional as F
@@ -45,6 +46,19 @@ SCHEDULES: dict[str, Callable[[Any], Any]] = {
 _rows = np.random.default_rng(5)
 _sentences = [_rows.integers(1, WORDS, _rows.integers(1, 7)).tolist() for _ in range(40)]
 _block = _rows.integers(1, WORDS, (40, 4))
+
+
+class Stream(IterableDataset):
+    """Rows one after the other, as from a file."""
+
+    def __iter__(self) -> Any:
+        return iter(_block)
+
+
+def _rows_of(examples: list[Any]) -> np.ndarray:
+    return np.stack([row.numpy() for (row,) in examples])
+
+
 SAMPLERS: dict[str, Callable[[], Any]] = {
     "list": lambda: ListBatches([_block[i : i + 4] for i in range(0, 40, 4)], seed=3),
     "arrays": lambda: ArrayBatches((_block,), batch_size=7, seed=3),
@@ -52,6 +66,9 @@ SAMPLERS: dict[str, Callable[[], Any]] = {
     "pairs": lambda: PairBatches(list(zip(_sentences, _sentences[1:])), max_tokens=24, seed=3),
     "blocks": lambda: BlockBatches(_block.ravel(), block=5, batch_size=3, seed=3),
     "sequential": lambda: BlockBatches(_block.ravel(), block=5, batch_size=3, seed=3, order="sequential"),
+    "loader": lambda: DataLoader(TensorDataset(_block), batch_size=7, shuffle=True, collate_fn=_rows_of),
+    "workers": lambda: DataLoader(_block, 6, shuffle=True, seed=3, num_workers=2, collate_fn=np.stack),
+    "stream": lambda: DataLoader(Stream(), batch_size=7, num_workers=1, collate_fn=np.stack),
 }
 
 
