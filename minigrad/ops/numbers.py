@@ -165,8 +165,6 @@ def _numpys(name: str, doc: str, arguments: int = 2, expects: str | None = None)
 
 gcd = _numpys("gcd", "The greatest common divisor of whole numbers, as NumPy's.", expects=_WHOLE)
 lcm = _numpys("lcm", "The least common multiple of whole numbers, as NumPy's.", expects=_WHOLE)
-left_shift = _numpys("left_shift", "`a << b`, as NumPy's.", expects=_WHOLE)
-right_shift = _numpys("right_shift", "`a >> b`, as NumPy's.", expects=_WHOLE)
 signbit = _numpys("signbit", "Whether it is negative, -0.0 included, as NumPy's.", arguments=1)
 isposinf = _numpys("isposinf", "Whether it is positive infinity, as NumPy's.", arguments=1)
 isneginf = _numpys("isneginf", "Whether it is negative infinity, as NumPy's.", arguments=1)

@@ -80,7 +80,7 @@ def _first_beyond(lines: np.ndarray, edge: np.ndarray, k: int, largest: bool) ->
     missing = k - np.count_nonzero(beyond, axis=-1, keepdims=True)
     if (np.count_nonzero(equal, axis=-1, keepdims=True) != missing).any():
         equal &= np.cumsum(equal, axis=-1) <= missing
-    return np.nonzero(beyond | equal)[-1].reshape(*lines.shape[:-1], k)
+    return (np.flatnonzero(beyond | equal) % lines.shape[-1]).reshape(*lines.shape[:-1], k)
 
 
 @composite

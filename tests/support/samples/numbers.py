@@ -53,9 +53,6 @@ add("nan_to_num", np.nan_to_num, np.array([1, 2]), dtypes=AS_GIVEN, label="integ
 whole, other = np.array([[12, -18, 0], [7, 4, 35]]), np.array([8, 6, 5])
 for name in ("gcd", "lcm"):
     add(name, getattr(np, name), whole, other, dtypes=AS_GIVEN)
-for name in ("left_shift", "right_shift"):
-    add(name, getattr(np, name), abs(whole), np.array([1, 0, 3]), dtypes=AS_GIVEN)
-    add(name, getattr(np, name), abs(whole), 2, dtypes=AS_GIVEN, label="number")
 for name in ("signbit", "isposinf", "isneginf", "isreal"):
     add(name, getattr(np, name), ENDS, dtypes=ALL_FLOATS)
 near = np.array([1.0, np.nan, np.inf, 0.0]), np.array([1.0 + 1e-6, np.nan, np.inf, 1e-7])
