@@ -169,6 +169,7 @@ def test_decompositions_and_distinct_elements_come_with_the_names_of_the_standar
         lambda x: xp.unique_values(x),
         lambda x: xp.clip(x, 0.0, xp.max(x) / 2),
         lambda x: xp.fft.ifftshift(x) * x,
+        lambda x: xp.abs(xp.fft.rfft(x)) + xp.imag(xp.conj(xp.fft.rfft(x * x))) - xp.real(xp.fft.ihfft(x)),
         lambda x: xp.linalg.cholesky(x @ x.mT + xp.eye(2, dtype=x.dtype), upper=True),
         lambda x: xp.astype(xp.reshape(x, (3, 2), copy=True), xp.float64, copy=True) ** 2,
     ],

@@ -7,7 +7,8 @@ from typing import Any
 
 from .. import functions as f
 from ..engine.tensor import Tensor
-from .arrays import on_arrays, writable
+from ..fft import Spectrum
+from .arrays import writable
 
 __all__ = [
     "abs",
@@ -110,7 +111,6 @@ def _named(function: Callable[..., Tensor], name: str, ours: Callable[..., Any])
     return writable(function)
 
 
-abs = _one("abs")
 acos = _one("acos")
 acosh = _one("acosh")
 add = _two("add")
@@ -180,16 +180,22 @@ def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
     return f.clip(x, min, max).to(dtype=x.dtype)
 
 
-def conj(x: Tensor, /) -> Tensor:
+@writable
+def abs(x: Any, /) -> Tensor:
+    """`|x|`, also of a `Spectrum`, the complex numbers that a Fourier transform gives where a gradient is needed."""
+    return f.abs(x) if isinstance(x, Tensor) else x.__abs__()
+
+
+def conj(x: Any, /) -> Any:
     """The complex conjugate; real numbers stay as they are."""
-    return on_arrays("conj", lambda xp, a: xp.conj(a), x) if x.dtype.kind == "c" else f.positive(x)
+    return x.conj() if isinstance(x, Spectrum) else f.conj(x)
 
 
-def real(x: Tensor, /) -> Tensor:
+def real(x: Any, /) -> Tensor:
     """The real part."""
-    return on_arrays("real", lambda xp, a: xp.real(a), x) if x.dtype.kind == "c" else f.positive(x)
+    return x.real if isinstance(x, Spectrum) else f.real(x)
 
 
-def imag(x: Tensor, /) -> Tensor:
+def imag(x: Any, /) -> Tensor:
     """The imaginary part, of real numbers 0."""
-    return on_arrays("imag", lambda xp, a: xp.imag(a), x) if x.dtype.kind == "c" else x * 0
+    return x.imag if isinstance(x, Spectrum) else f.imag(x)
