@@ -63,6 +63,11 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     "an area to start with": (lambda: mg.cumulative_trapezoid(mg.ones(3), initial=5), "None or 0"),
     "points of two spaces": (lambda: mg.cdist(mg.ones(2, 3), mg.ones(2, 2)), "cdist: the points do not lie in one"),
     "a stack of points": (lambda: mg.pdist(mg.ones(2, 2, 2)), "pdist: a matrix of points is needed"),
+    "no pieces": (lambda: mg.array_split(mg.ones(3), 0), "array_split: the number of pieces"),
+    "rows of a vector": (lambda: mg.vsplit(mg.ones(4), 2), "vsplit: too few axes"),
+    "planes of a matrix": (lambda: mg.dsplit(mg.ones(4, 4), 2), "dsplit: too few axes"),
+    "columns of a vector": (lambda: mg.fliplr(mg.ones(4)), "flip"),
+    "shapes apart": (lambda: mg.broadcast_arrays(mg.ones(2), mg.ones(3)), "broadcast_arrays: shapes do not broadcast"),
     "half a side": (lambda: mg.tril_indices(2.5), "tril_indices: the sides of a matrix are whole numbers"),
 }
 

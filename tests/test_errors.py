@@ -555,6 +555,8 @@ MORE_ARGUMENTS = {
     "index_copy": {"index": [0], "source": 1.0},
     "index_fill": {"index": [0], "value": 1.0},
     "quantile": {"q": 0.5},
+    "array_split": {"indices_or_sections": 1},
+    "append": {"values": np.ones((2, 3))},
     "percentile": {"q": 50},
 }
 ALONG_AN_AXIS = sorted(

@@ -232,7 +232,8 @@ PUBLIC = {
     "shape": """
         reshape ravel flatten transpose permute_dims swapaxes moveaxis expand_dims squeeze broadcast_to concatenate stack split
         unstack tile repeat flip roll pad tril triu diag diagonal meshgrid hstack vstack dstack column_stack block_diag atleast_1d
-        atleast_2d atleast_3d unflatten rot90 diag_embed diagflat tril_indices triu_indices""",
+        atleast_2d atleast_3d unflatten rot90 diag_embed diagflat tril_indices triu_indices
+        array_split hsplit vsplit dsplit append flipud fliplr broadcast_arrays""",
     "indexing": """
         take take_along_axis put_along_axis scatter_add masked_fill nonzero one_hot gather scatter scatter_reduce index_add
         index_copy index_fill index_put masked_select masked_scatter""",

@@ -74,6 +74,12 @@ def _stack_rule(g, needs, axis):
     return [g[(*lead, i)] if needed else None for i, needed in enumerate(needs)]
 
 
+@composite(method=False)
+def append(a, values, *, axis=None):
+    """`values` joined to the end of a tensor along an axis, or of both raveled, as NumPy's."""
+    return concatenate([ravel(a), ravel(values)] if axis is None else [a, values], axis=axis or 0)
+
+
 @composite(listed=True, method=False)
 def hstack(*arrays):
     """Tensors side by side, as NumPy's: joined along axis 1, vectors along axis 0."""
@@ -130,6 +136,42 @@ def split(a, *, indices_or_sections, axis=0):
             lead = (slice(None),) * axis
             return tuple([a[(*lead, slice(start, stop))] for start, stop in zip([0, *cuts], [*cuts, None])])
     return _split(a, cuts=cuts, axis=axis)
+
+
+@composite(several=True)
+def array_split(a, *, indices_or_sections, axis=0):
+    """Pieces along an axis as `split` gives them, but so many need not be equal: the first ones get one more, as NumPy's."""
+    if not is_whole(indices_or_sections):
+        return split(a, indices_or_sections=indices_or_sections, axis=axis)
+    size, count = a.shape[one_axis("array_split", axis, a.ndim, a.shape)], indices_or_sections
+    if count < 1:
+        raise ArgumentError("array_split: the number of pieces is a whole number from 1 up", "1 or more", count)
+    cuts = [i * (size // count) + min(i, size % count) for i in range(1, count)]
+    return split(a, indices_or_sections=cuts, axis=axis)
+
+
+@composite(several=True)
+def hsplit(a, *, indices_or_sections):
+    """Pieces side by side, as NumPy's: along axis 1, a vector along axis 0."""
+    return split(a, indices_or_sections=indices_or_sections, axis=1 if a.ndim > 1 else 0)
+
+
+@composite(several=True)
+def vsplit(a, *, indices_or_sections):
+    """Pieces below each other, as NumPy's: along axis 0 of at least 2."""
+    return split(_with_axes("vsplit", a, 2), indices_or_sections=indices_or_sections, axis=0)
+
+
+@composite(several=True)
+def dsplit(a, *, indices_or_sections):
+    """Pieces behind each other, as NumPy's: along axis 2."""
+    return split(_with_axes("dsplit", a, 3), indices_or_sections=indices_or_sections, axis=2)
+
+
+def _with_axes(name, a, count):
+    if a.ndim < count:
+        raise ShapeError(f"{name}: too few axes", f"at least {count} axes", f"shape {tuple(a.shape)}")
+    return a
 
 
 @op(several=True, view=True)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..engine.op import op
-from ..errors import ArgumentError, ShapeError, axes_of, axis_problem, is_whole
+from ..errors import ArgumentError, ShapeError, axes_of, axis_problem, broadcast_problem, is_whole
 from .composite import composite
 
 
@@ -251,3 +251,24 @@ def atleast_3d(a):
         return a[...]
     shape = tuple(a.shape)
     return reshape(a, shape=(1,) * (a.ndim < 2) + shape + (1,) * (2 - a.ndim if a.ndim == 0 else 1))
+
+
+@composite
+def flipud(a):
+    """The rows in reverse, as NumPy's: along axis 0."""
+    return flip(a, axis=0)
+
+
+@composite
+def fliplr(a):
+    """The columns in reverse, as NumPy's: along axis 1."""
+    return flip(a, axis=1)
+
+
+@composite(method=False, several=True)
+def broadcast_arrays(*arrays):
+    """Tensors repeated, without a copy, to the one shape that they all broadcast to, as NumPy's: `broadcast_arrays(a, b)`."""
+    shapes = [tuple(x.shape) for x in arrays]
+    if problem := broadcast_problem("broadcast_arrays", shapes):
+        raise problem
+    return tuple([broadcast_to(x, shape=np.broadcast_shapes(*shapes)) for x in arrays])

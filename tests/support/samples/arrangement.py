@@ -79,3 +79,16 @@ for label, given in {
     add("multi_dot", np.linalg.multi_dot, parts, label=label)
 for kwargs in ({}, {"N": 2}, {"N": 4, "increasing": True}):
     add("vander", np.vander, spread(3), kwargs=kwargs, label=str(kwargs), dtype_as_reference=False)
+for cuts in (2, 5, [1, 3]):
+    options = {"indices_or_sections": cuts}
+    add("array_split", np.array_split, spread(7, 2), kwargs=options, label=str(cuts))
+add("array_split", np.array_split, spread(2, 5), kwargs={"indices_or_sections": 3, "axis": 1}, label="axis")
+add("hsplit", np.hsplit, spread(2, 4), kwargs={"indices_or_sections": 2})
+add("hsplit", np.hsplit, spread(4), kwargs={"indices_or_sections": [1]}, label="vector")
+add("vsplit", np.vsplit, spread(4, 2), kwargs={"indices_or_sections": 2})
+add("dsplit", np.dsplit, spread(1, 2, 4), kwargs={"indices_or_sections": 2})
+add("append", np.append, spread(2, 2), spread(3, seed=1))
+add("append", np.append, spread(2, 2), spread(2, 1, seed=1), kwargs={"axis": 1}, label="axis")
+for name in ("flipud", "fliplr"):
+    add(name, getattr(np, name), spread(2, 3))
+add("broadcast_arrays", np.broadcast_arrays, spread(2, 1), spread(3, seed=1))
