@@ -78,6 +78,7 @@ def test_a_misspelt_option_of_a_stack_is_answered_with_the_right_one():
         ),
         (lambda: mg.nn.Linear(2, 3, biass=True), r"Linear: .*'biass'\n.*in_features, out_features.*\n.*mean 'bias'"),
         (lambda: mg.nn.Flatten(start_dim=1), "write start_axis= instead"),
+        (lambda: mg.optim.MixedPrecision(None, optimiser=None), "MixedPrecision: .*(.|\\n)*did you mean 'optimizer'"),
         (
             lambda: mg.nn.ReLU(inplace=True),
             r"ReLU: the option 'inplace' is not offered\n.*ReLU\(\)\n.*write x = f\(x\)",

@@ -22,6 +22,7 @@ from ..engine.writes import writes
 from ..errors import ArgumentError, CallError
 from ..nn.clipping import clip_grad_norm_
 from ..nn.module import Module, Parameter
+from ..signature import Constructed
 from .optimizer import Optimizer
 from .saved_state import like, misfit, parts
 
@@ -30,7 +31,7 @@ __all__ = ["LossScaler", "MixedPrecision"]
 LARGEST, SMALLEST = 2.0**24, 2.0**-24
 
 
-class LossScaler:
+class LossScaler(Constructed):
     """The scale of the loss: halved when gradients overflow, doubled after `interval` steps without overflow."""
 
     def __init__(self, init: float = 2.0**16, growth: float = 2.0, backoff: float = 0.5, interval: int = 2000):
@@ -69,7 +70,7 @@ class LossScaler:
         self.scale, self.good, self.skipped = float(scale), good, skipped
 
 
-class MixedPrecision:
+class MixedPrecision(Constructed):
     """A model in float16 whose optimiser works on float32 masters of its weights.
 
     Call it as the model: floating inputs become float16, and outputs float32, so that the loss is computed in float32.
