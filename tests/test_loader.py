@@ -154,6 +154,21 @@ def test_a_position_in_other_data_or_with_other_settings_is_refused():
             other.load_state_dict(state)
 
 
+def test_the_data_are_read_through_once_however_often_a_position_is_saved():
+    class Watched(TensorDataset):
+        asked = 0
+
+        def fingerprint(self):
+            self.asked += 1
+            return super().fingerprint()
+
+    data = Watched(mg.arange(12))
+    loader = DataLoader(data, batch_size=3)
+    for _ in loader:
+        loader.state_dict()
+    assert data.asked == 1
+
+
 def test_a_sampler_that_draws_anew_is_not_resumed_in_the_wrong_order():
     class Unseeded:
         def __iter__(self):

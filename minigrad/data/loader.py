@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from functools import partial
+from functools import cached_property, partial
 from itertools import islice, repeat, takewhile
 from typing import Any
 
@@ -161,10 +161,14 @@ class DataLoader(Sampler):
     def _most(self) -> float:
         return math.inf if self._streams else len(self)
 
+    @cached_property
+    def _fingerprint(self) -> int:
+        return fingerprint(self.dataset)  # which reads all of a TensorDataset: once is enough
+
     def _identity(self) -> dict[str, Any]:
         kinds = [type(sampler).__name__ for sampler in (self.sampler, self.batch_sampler) if sampler is not None]
         size, last = self.batch_size, self.drop_last
-        return {"data": fingerprint(self.dataset), "samplers": kinds, "batch_size": size, "drop_last": last}
+        return {"data": self._fingerprint, "samplers": kinds, "batch_size": size, "drop_last": last}
 
     def _order_of(self, epoch: int) -> Sequence[Any]:
         """The indices of an epoch, or its lists of them."""
