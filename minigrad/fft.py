@@ -45,7 +45,6 @@ class Spectrum:
 
     shape = property(lambda self: self.real.shape, doc="The sizes of the axes.")
     ndim = property(lambda self: self.real.ndim, doc="The number of axes.")
-    requires_grad = property(lambda self: self.real.requires_grad or self.imag.requires_grad, doc="As of a Tensor.")
 
     def __repr__(self) -> str:
         return f"Spectrum({self.detach()!r})"
