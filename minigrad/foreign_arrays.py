@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .errors import DeviceError, DtypeError, GradientError
+from .errors import DeviceError, DtypeError, GradientError, MinigradError
 
 __all__ = ["as_numpy", "is_foreign", "no_bfloat16"]
 
@@ -37,6 +37,8 @@ def as_numpy(value: Any, where: str) -> np.ndarray:
         )
     try:
         return np.asarray(value)
+    except MinigradError:  # which says what to do
+        raise
     except (ValueError, TypeError, RuntimeError):
         return np.asarray(None)
 
