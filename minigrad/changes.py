@@ -1,6 +1,6 @@
 """A counter of changes to modules and optimisers, so that a compiled function knows at once that nothing has changed.
 
-What a compiled function refers to is compared again only when the counter has moved (minigrad.compile.surroundings).
+What a compiled function refers to is compared again only when the counter has moved (minigrad.ir.surroundings).
 """
 
 from __future__ import annotations

@@ -677,3 +677,9 @@ def test_memory_that_a_loop_reads_and_writes_over_has_one_row():
     lines = [line.strip().split(" = ") for line in compiled.source().splitlines() if " = a" in line]
     rows = [memory for name, memory in lines if name.startswith("r")]
     assert rows and len(rows) == len(set(rows))
+
+
+def test_gradients_of_elements_picked_by_constant_indices_are_compiled():
+    x, indices = mg.randn(3, 4, requires_grad=True), mg.tensor([[1, 2], [0, 3], [3, 3]])
+    for f in (lambda x: mg.take_along_axis(x, indices=indices, axis=-1).sum(), lambda x: (x[[0, 2]] ** 2).sum()):
+        np.testing.assert_allclose(mg.grad(mg.compile(f))(x).numpy(), mg.grad(f)(x).numpy(), rtol=1e-6)

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies
 from support.graphs import Build, close
 
-from minigrad.compile.lowering import NoLoweringError, formula_of
 from minigrad.compile.plan import Plan
 from minigrad.engine.backend import backend_named, to_numpy
 from minigrad.engine.op import OPS
 from minigrad.ir.graph import Graph, Number, Step, Value
+from minigrad.ir.lowering import NoLoweringError, formula_of
 from minigrad.kernels.definitions import _dropout_factors
 
 pytest.importorskip("numba")

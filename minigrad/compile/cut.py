@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..ir.graph import Graph, Step, Value, without_unused
-from .lowering import loop_kind
+from ..ir.lowering import loop_kind
 from .simplify import Simple, simplify
 
 __all__ = ["Cut", "cut"]

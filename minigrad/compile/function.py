@@ -24,6 +24,7 @@ from ..engine.writes import writes
 from ..errors import ArgumentError, describe
 from ..ir.graph import Graph
 from ..ir.sizes import with_symbols
+from ..ir.surroundings import Held, look, look_at_argument, sources, together
 from ..ir.trace import TraceError, Tracing
 from ..kernels.selection import implementation
 from ..ops.creation import get_default_dtype, ones
@@ -31,7 +32,6 @@ from ..tracer import tracing
 from .program import Program
 from .quick import OTHERWISE, Quick, quick_way
 from .recognize import recognize
-from .surroundings import Held, look, look_at_argument, sources, together
 
 __all__ = ["Compiled", "compile", "trace"]
 

@@ -20,13 +20,13 @@ from ..engine.tensor import Tensor, wrap
 from ..ir import Graph, Number, Tracing, with_symbols
 from ..ir.graph import without_unused
 from ..ir.numbers import standing_for
+from ..ir.surroundings import Argument
 from ..kernels.registry import FUSED, STEPS, Kernel
 from ..tracer import tracing
 from .cut import cut
 from .function import Trace
 from .plan import MOST_SIZES, Plan
 from .program import differentiated
-from .surroundings import Argument
 
 __all__ = ["Generated", "GeneratedStep", "register"]
 

@@ -16,7 +16,7 @@ from typing import Any
 from ..engine.op import OPS
 from ..errors import axes_of
 from ..ir.graph import Graph, Step, Value
-from .lowering import PLACES, Formula, NoLoweringError, formula, operands
+from ..ir.lowering import PLACES, Formula, NoLoweringError, formula, operands
 from .views import Strides, c_strides, is_view, strided, whole_axes
 
 LARGEST = 256  # steps in one loop

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from ..ir.graph import Value
+from ..ir.lowering import PLACES, REDUCTIONS, Reduction
 from .group import Group, Member, padded
-from .lowering import PLACES, REDUCTIONS, Reduction
 from .views import Strides
 
 RECOMPUTED = 6  # additions: what costs more is kept from one phase to the next

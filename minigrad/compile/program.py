@@ -9,25 +9,23 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import compress
 from typing import Any
 
-import numpy
 from numpy import asarray, errstate, generic, ndarray
 
 from ..engine.backend import Array
 from ..engine.graph import Node, leaf, sweep
 from ..engine.modes import enable_grad, local, notify
-from ..engine.op import OPS, _output
 from ..engine.op import Plan as EnginePlan
+from ..engine.op import _output
 from ..engine.tensor import Tensor, wrap
 from ..ir.graph import Graph, Number, Value, without_unused
 from ..ir.numbers import standing_for
-from ..ir.trace import Tracing
+from ..ir.shapes import Shapes, hollow
 from ..tracer import tracing
 from .cut import cut
-from .lowering import loop_kind, result_of
 from .plan import Plan
 
 __all__ = ["Program"]
@@ -171,38 +169,3 @@ def differentiated(function: Callable[..., Any], arrays: Sequence[Array], needs:
         values = [tracer.value_of(out.data, "an output") for out in outs]
     graph = Graph([*inputs, *seeds], tracer.steps, [*values, *grads], tracer.constants)
     return graph, seeded, [node in found for node in nodes]
-
-
-class Shapes(Tracing):
-    """Traces what is computed on NumPy's arrays without computing it, where one element shows what it is: no rule sees values."""
-
-    notes_lines = False  # they are ours
-
-    def forward(self, op: Any) -> Any:
-        return partial(_shaped, op)
-
-
-def _shaped(op: Any, xp: Any, *inputs: Any, **attrs: Any) -> Any:
-    """What an op makes of these inputs, as far as its shape and dtype go."""
-    is_product = op is OPS["matmul"] and min(x.ndim for x in inputs) >= 2
-    is_known = is_product or loop_kind(op) in ("elementwise", "reduction") and "indices" not in attrs
-    if xp is not numpy or op.view or not is_known:
-        return op.forward(xp, *[_example(x) if not op.view and type(x) is ndarray else x for x in inputs], **attrs)
-    if is_product:
-        (*lead, rows, _), (*others, _, columns) = inputs[0].shape, inputs[1].shape
-        dtype = numpy.result_type(*inputs)
-        return hollow((*numpy.broadcast_shapes(tuple(lead), tuple(others)), rows, columns), dtype)
-    return hollow(*result_of(op, inputs, attrs))
-
-
-def _example(x: Array) -> Array:
-    """An array like a hollow one that every op takes: its matrices have an inverse, and eigenvalues of their own."""
-    if x.dtype.kind != "f" or x.ndim < 2:
-        return x.copy()
-    matrix = numpy.eye(*x.shape[-2:], dtype=x.dtype) * numpy.arange(1, x.shape[-1] + 1, dtype=x.dtype)
-    return numpy.broadcast_to(matrix, x.shape).copy()
-
-
-def hollow(shape: tuple[int, ...], dtype: Any) -> Array:
-    """An array of one element, which it repeats."""
-    return ndarray(shape, dtype, numpy.zeros(1, dtype), strides=(0,) * len(shape))

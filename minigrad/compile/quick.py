@@ -17,7 +17,7 @@ from ..changes import changes
 from ..engine.backend import owner_of
 from ..engine.tensor import Tensor, wrap
 from ..engine.writes import tick, writes
-from .surroundings import Argument, Held, Look, look_at_argument, together
+from ..ir.surroundings import Argument, Held, Look, look_at_argument, together
 
 __all__ = ["OTHERWISE", "quick_way"]
 

@@ -20,7 +20,7 @@ import numpy as np
 from ..engine.op import OPS
 from ..errors import axes_of
 from ..ir.graph import Graph, Size, Step, Value, broadcast, replaced, run_step, without_unused
-from .lowering import DTYPES, PLACES, formula_of, loop_kind, result_of
+from ..ir.lowering import DTYPES, PLACES, formula_of, loop_kind, result_of
 from .views import is_view
 
 FOLDED = 1 << 16  # elements: larger constants are computed when the graph runs

@@ -15,8 +15,8 @@ import numpy as np
 
 from ..errors import IndexingError
 from ..ir.graph import Number, Value, at_sizes
+from ..ir.lowering import SHORT, SIGNS, work_dtype
 from . import loops as L
-from .lowering import SHORT, SIGNS, work_dtype
 
 _PLAIN = {0, 1, 2, 3, 4, -1, -2, 0.5, -0.5}  # in the source; other numbers are given to it, so that sizes may change
 _OF_KEPT = {"element": "i8", "p": "f8", "key": "i8", "start": "i8"}

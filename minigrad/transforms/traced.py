@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import tree
-from ..compile.program import Shapes, hollow
-from ..compile.surroundings import sources
 from ..engine.graph import leaf
 from ..engine.modes import Mode, local
 from ..engine.tensor import Tensor, wrap
 from ..ir.graph import Graph, Number, Step, Value
+from ..ir.shapes import Shapes, hollow
+from ..ir.surroundings import sources
 from ..ir.trace import TraceError
 
 __all__ = ["Traced", "TraceError", "last_uses", "trace_by_shape"]

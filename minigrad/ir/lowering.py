@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import axes_of
-from ..ir.graph import Number, Step, Value, broadcast
-from ..ir.whole import WHOLE
+from .graph import Number, Step, Value, broadcast
+from .whole import WHOLE
 
 DTYPES = {"float32": "f4", "float64": "f8", "int32": "i4", "int64": "i8", "bool": "b1"}  # and their names in the source
 SHORT = {np.dtype(name): short for name, short in DTYPES.items()}
