@@ -94,7 +94,7 @@ def glu(input: TensorLike, axis: int = -1) -> Tensor:
 @function
 def softmin(input: TensorLike, axis: int = -1) -> Tensor:
     """`softmax(-input)` along an axis."""
-    return softmax(-input, axis=axis)
+    return softmax(-input, axis=one_axis("softmin", axis, input.ndim, input.shape))
 
 
 @function
