@@ -18,7 +18,7 @@ from minigrad.engine.tensor import wrap
 pytestmark = pytest.mark.usefixtures("ordinary_ops")
 FLAT = {
     f"{op}.a: {change}": "the gradient is 0 everywhere, and 0 is what this leaves"
-    for op in ("sign", "floor", "ceil", "trunc", "round")
+    for op in ("sign", "floor", "ceil", "trunc", "round", "imag", "angle")
     for change in (
         "result: scale by 1.01",
         "result: flip the sign",
@@ -49,12 +49,34 @@ ONLY_COMPARED = {
         "where.a": "condition",
         "where.b": "condition",
         "_extreme_along.inputs": "a values out",
+        "fmod.b": "a b",
+        "fmax.a": "a b",
+        "fmax.b": "a b",
+        "fmin.a": "a b",
+        "fmin.b": "a b",
+        "copysign.a": "a b",
+        "ldexp.a": "b",
+        "frexp.a": "out[0] out[1]",
+        "_largest.inputs": "out[0] out[1]",
+        "_spread.a": "winner",
+        "_pick.a": "winner",
+        "xlogy.a": "a",
+        "xlog1py.a": "a",
     }.items()
     for name in names.split()
 }
 SIGN_ONLY = {
     f"{change}: scale by 1.1": "only the sign of this value matters, which a positive factor keeps"
-    for change in ("abs.a: a", "relu.a: out", "leaky_relu.a: a", "power.b: b")
+    for change in (
+        "abs.a: a",
+        "relu.a: out",
+        "leaky_relu.a: a",
+        "power.b: b",
+        "copysign.a: a",
+        "copysign.a: b",
+        "xlogy.a: a",
+        "xlog1py.a: a",
+    )  # fmt: skip
 }
 TIED = ("maximum.a", "maximum.b", "minimum.a", "minimum.b")
 WINNERS = "where(winners, _keep(g, a.shape, axis), 0) / sum(winners, axis=axis, keepdims=True)"
@@ -80,6 +102,14 @@ ANY_NUMBER = {
 UNUSED = {
     f"_slogdet.a: g[0]: {change}": "the sign of a determinant has gradient 0, so the rule does not look at this"
     for change in ("scale by 1.1", "drop", "hide from the second derivative")
+} | {
+    f"{part}: {change}": "the rule does not look at this: places have no gradient, and the values are not needed"
+    for part in ("frexp.a: g[1]", "frexp.a: out[0]", "_largest.inputs: g[1]", "_largest.inputs: out[0]")
+    for change in ("scale by 1.1", "drop", "hide from the second derivative")
+}
+HALVES = {
+    f"mean.a: drop the second factor in `{part}`": "this is how float16 is divided, which no finite difference reaches; a test of float16 does"
+    for part in ("g * (1 / count)", "1 / count")
 }
 ZERO_TERM = {
     f"det.a: _cofactors: {change} the first term in `a * 0 + 1`": "the term is 0 and only gives the number 1 a shape"
@@ -93,9 +123,15 @@ EQUIVALENT = (
     | ANY_NUMBER
     | UNUSED
     | ZERO_TERM
+    | HALVES
     | {
         "power.b: b: drop": "the rule only asks whether b >= 0 where the base is 0; there b < 0 gives infinity, which cannot be differentiated",
         "prod.inputs: _product_of_others: drop the first term in `a.ndim - len(axes)`": "a slice that ends at -n is one that ends at ndim - n",
+        "copysign.a: b: drop": "what is left, -0.0 or 0.0, has the sign of b, which is all that matters",
+        "copysign.a: swap a and b": "the product of two signs is the same the other way round",
+        "xlogy.a: a: drop": "the rule only asks whether a is 0 where b is not positive, where the logarithm has no derivative",
+        "xlog1py.a: a: drop": "the rule only asks whether a is 0 where 1 + b is not positive, where the logarithm has no derivative",
+        "xlog1py.a: flip the sign in `-1`": "it acts only where a is 0 and b at most -1, where the logarithm has no derivative",
         "det.a: out: drop": "for a determinant of 0 the rule takes the way by cofactors, which is right for every matrix",
         "det.a: flip the sign in `-1`": "it only tells matrices of more than 32 rows apart, and the second axis is as long",
     }

@@ -29,6 +29,7 @@ add("fmod", np.fmod, spread(4, low=-2.9, high=2.9), -spread(4, low=0.83, high=1.
 for name in ("fmax", "fmin"):
     one, other = np.array([1.0, np.nan, 2.0]), np.array([np.nan, 3.0, 1.0])
     add(name, getattr(np, name), one, other, label="NaN", gradient=False)
+    add(name, getattr(np, name), np.array([1.0, -2.0, 3.0]), np.array([1.05, -2.1, 2.9]), label="near each other")
 for name in ("nextafter", "heaviside"):
     add(name, getattr(np, name), np.array([-1.0, 0.0, 2.0]), np.array([0.5, 0.25, 3.0]))
 add("lerp", lambda a, b, w: a + w * (b - a), spread(2, 3), spread(3, seed=1), spread(2, 3, low=-1, high=2, seed=2))

@@ -56,6 +56,13 @@ for stride, dilation in (((1, 1), (1, 1)), ((2, 1), (1, 2))):
         kwargs={"sizes": (5, 4), "stride": stride, "dilation": dilation},
         label=f"{stride} {dilation}",
     )
+add(
+    "_fold",
+    fold,
+    spread(2, 3, 1, 2),
+    kwargs={"sizes": (8,), "stride": (2,), "dilation": (2,)},
+    label="windows that do not reach the end",
+)
 
 
 def convolution(x, w, bias=None, stride=1, padding=0, dilation=1, groups=1):
