@@ -600,3 +600,10 @@ def test_a_leaf_that_was_written_through_a_constant_of_its_memory_stays_a_leaf()
     part += u
     with pytest.raises(GradientError, match="leaf"):
         whole[0:2] = part
+
+
+def test_a_cube_in_place_has_the_bits_of_the_cube():
+    x = mg.tensor(np.random.default_rng(0).standard_normal(1000).astype("float32"))
+    y = x.clone()
+    y **= 3
+    np.testing.assert_array_equal(y.numpy(), (x**3).numpy())

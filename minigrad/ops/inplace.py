@@ -127,7 +127,9 @@ def in_place(name: str, op: Op) -> Callable[[Tensor, Any], Tensor]:
         recorded = local.mode.record and (self.node is not None or isinstance(other, Tensor) and other.node is not None)
         data = self.data
         is_watched = local.mode.tracers or writes.since and local.mode.record
-        if not recorded and type(data) is np.ndarray and not is_watched:
+        if (
+            not recorded and type(data) is np.ndarray and not is_watched and name != "pow"
+        ):  # whose cubes are not NumPy's
             try:
                 change(data, other.data if isinstance(other, Tensor) else other)
                 writes.mark(data)
