@@ -151,3 +151,9 @@ def test_an_lu_factor_solves_stacks_of_systems() -> None:
 def test_a_condition_number_without_end_is_infinite() -> None:
     with np.errstate(divide="ignore"):
         assert mg.cond(mg.zeros(2, 2) + mg.diag(mg.tensor([1.0, 0.0]))).item() == np.inf
+
+
+def test_a_wide_complex_matrix_is_the_product_of_its_factors():
+    a = mg.tensor(np.random.default_rng(0).standard_normal((2, 3, 2)) @ np.array([1, 1j]))  # (2, 3)
+    q, r = mg.qr(a)
+    np.testing.assert_allclose((q @ r).numpy(), a.numpy(), atol=1e-12)

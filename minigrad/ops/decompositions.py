@@ -9,6 +9,7 @@ from ..engine.modes import local
 from ..engine.op import op
 from ..errors import ArgumentError, GradientError, ShapeError, describe
 from .arithmetic import where
+from .complex_parts import conj
 from .composite import composite
 from .joining import concatenate
 from .linalg import inv, square_needed
@@ -82,7 +83,8 @@ def qr(a, *, mode="reduced"):
         return QRResult(*_qr_complete(a))
     q, r = _qr(a[..., :rows] if rows < columns else a)
     if rows < columns:
-        r = concatenate([r, q.swapaxes(-1, -2) @ a[..., rows:]], axis=-1)
+        adjoint = (conj(q) if q.dtype.kind == "c" else q).swapaxes(-1, -2)
+        r = concatenate([r, adjoint @ a[..., rows:]], axis=-1)
     return r if mode == "r" else QRResult(q, r)
 
 
