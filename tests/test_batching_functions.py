@@ -85,6 +85,34 @@ def test_the_rows_of_an_embedding_are_looked_up_for_a_batch() -> None:
     near(mg.vmap(lambda x, i: x[i])(mg.stack([X, X * 2, X * 3]), numbers)[1], X[[1, 1]] * 2)
 
 
+@pytest.mark.parametrize(
+    ("f", "shapes", "axes"),
+    [
+        (lambda x: x[0, :, [1, 0]], [(2, 2, 2, 2)], 0),
+        (lambda x: x[[1, 0], :, 0], [(2, 2, 2, 2)], 0),
+        (mg.grad(lambda x: (x[0, :, [1, 0]] ** 2).sum()), [(2, 2, 2, 2)], 0),
+        (mg.solve, [(3, 3, 2, 2), (3, 2)], (0, 0)),
+        (mg.solve, [(3, 2, 2), (3, 2)], (None, 0)),
+        (mg.solve, [(3, 2, 2), (2,)], (0, None)),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:vmap")
+def test_axes_that_numpy_moves_and_vectors_beside_stacks_stay_with_their_example(
+    f: Any, shapes: Any, axes: Any
+) -> None:
+    rng = np.random.default_rng(0)
+    xs = [mg.tensor(rng.normal(size=shape)) for shape in shapes]
+    own = [0] * len(xs) if axes == 0 else axes
+    rows = [f(*[x if axis is None else x[i] for x, axis in zip(xs, own)]) for i in range(shapes[own.index(0)][0])]
+    near(mg.vmap(f, in_axes=axes)(*xs), mg.stack(rows))
+
+
+@pytest.mark.filterwarnings("ignore:vmap")
+def test_an_empty_batch_gives_an_empty_batch_also_where_it_would_loop() -> None:
+    for f in (mg.zeros_like, lambda x: mg.argsort(x, axis=None), lambda x: x.sum()):
+        assert mg.vmap(f)(mg.zeros(0, 3)).shape == (0, *f(mg.zeros(3)).shape)
+
+
 def test_axes_are_taken_from_and_put_where_they_are_asked_for() -> None:
     near(mg.vmap(lambda x, y: x * y.sum(), in_axes=(1, None), out_axes=1)(X, X), X * X.sum())
     near(mg.vmap(lambda d: d["a"] + d["b"])({"a": X, "b": X}), X * 2)

@@ -19,7 +19,7 @@ from .. import tree
 from ..engine.tensor import Tensor, wrap
 from ..errors import ArgumentError, ShapeError, describe
 from ..ir.graph import Step, Value, run_step
-from ..ops.creation import arange, tensor
+from ..ops.creation import arange, tensor, zeros
 from ..ops.indexing import is_basic
 from .traced import Place, Traced, TraceError, last_uses, trace_by_shape
 
@@ -124,6 +124,8 @@ def _batched_step(step: Step, known: Known, batched: set[Value], size: int) -> t
 def _each(step: Step, known: Known, batched: set[Value], size: int) -> tuple[Any, ...]:
     """One example after the other."""
     mine = [v for v in step.values if v in batched]
+    if not size:
+        return tuple([zeros(0, *v.shape, dtype=v.dtype, device=known[mine[0]].device) for v in step.outputs])
     rows = [run_step(step, {**known, **{v: known[v][i] for v in mine}}) for i in range(size)]
     return tuple([mg.stack([*column], axis=0) for column in zip(*rows)])
 
@@ -234,16 +236,20 @@ def _joined(step: Step, known: Known, batched: set[Value], size: int) -> tuple[A
     return _called(step, known, inputs, axis=step.attrs.get("axis", 0) % rank + 1)
 
 
+def _are_apart(parts: Sequence[Any]) -> bool:
+    """Whether arrays in an index, beside which a number counts as one, have a slice between them: NumPy puts their axes first."""
+    places = [i for i, part in enumerate(parts) if not isinstance(part, (slice, type(None), type(Ellipsis)))]
+    return not is_basic(tuple(parts)) and places[-1] - places[0] >= len(places)
+
+
 def _getitem(step: Step, known: Known, batched: set[Value], size: int) -> tuple[Any, ...] | None:
     """An index that is the same for all, or one array of them, first, as for the rows of an embedding."""
     index = step.attrs["index"]
     parts = index if isinstance(index, tuple) else (index,)
-    arrays = [i for i, part in enumerate(parts) if not is_basic(part)]
     (source,), given = step.inputs, _given(step, known)
     if not any(part in batched for part in parts if isinstance(part, Value)):
-        apart = any(b - a > 1 for a, b in zip(arrays, arrays[1:]))  # then NumPy puts their axes first
-        return None if apart else _called(step, known, given, index=(slice(None), *parts))
-    if arrays != [0]:
+        return None if _are_apart(parts) else _called(step, known, given, index=(slice(None), *parts))
+    if [i for i, part in enumerate(parts) if not is_basic(part)] != [0]:
         return None
     if source not in batched:
         return _called(step, known, given)
@@ -255,9 +261,7 @@ def _place(step: Step, known: Known, batched: set[Value], size: int) -> tuple[An
     """The gradient of an index that is the same for all."""
     index = step.attrs["index"]
     parts = index if isinstance(index, tuple) else (index,)
-    arrays = [i for i, part in enumerate(parts) if not is_basic(part)]
-    apart = any(b - a > 1 for a, b in zip(arrays, arrays[1:]))
-    if apart or any(part in batched for part in parts if isinstance(part, Value)):
+    if _are_apart(parts) or any(part in batched for part in parts if isinstance(part, Value)):
         return None
     shape = (size, *step.attrs["shape"])
     return _called(step, known, _given(step, known), index=(slice(None), *parts), shape=shape)
@@ -266,8 +270,13 @@ def _place(step: Step, known: Known, batched: set[Value], size: int) -> tuple[An
 def _stacks(step: Step, known: Known, batched: set[Value], size: int) -> tuple[Any, ...]:
     """Ops that take stacks of matrices; a vector to solve for is a matrix of one column."""
     if step.op.name == "solve" and step.inputs[1].ndim == 1:
+        matrices, vector = step.inputs
         a, b = _given(step, known)
-        return (mg.squeeze(mg.solve(a, mg.expand_dims(b, axis=-1)), axis=-1),)
+        if vector in batched:  # (B, n) -> (B, …, n, 1), with as many axes as the matrices of one example
+            b = mg.reshape(b, shape=(size, *(1,) * (matrices.ndim - 2), *vector.shape, 1))
+        else:
+            b = mg.expand_dims(b, axis=-1)
+        return (mg.squeeze(mg.solve(a, b), axis=-1),)
     return _called(step, known, _aligned(step, known, batched, max(v.ndim for v in step.values)))
 
 
@@ -298,6 +307,8 @@ def _padded(step: Step, known: Known, batched: set[Value], size: int) -> tuple[A
 
 def _same_for_all(step: Step, known: Known, batched: set[Value], size: int) -> tuple[Any, ...]:
     """Ops that look at the shape of their input alone."""
+    if not size:
+        return _each(step, known, batched, size)
     one = {v: known[v][0] for v in step.values if v in batched}
     return tuple([_repeated(out, size) for out in run_step(step, {**known, **one})])
 
