@@ -113,6 +113,17 @@ def test_an_empty_batch_gives_an_empty_batch_also_where_it_would_loop() -> None:
         assert mg.vmap(f)(mg.zeros(0, 3)).shape == (0, *f(mg.zeros(3)).shape)
 
 
+@pytest.mark.filterwarnings("ignore:vmap")
+def test_an_op_without_a_rule_is_batched_where_no_gradient_is_asked_for() -> None:
+    @mg.op
+    def doubled(xp: Any, a: Any) -> Any:
+        return a * 2
+
+    assert mg.vmap(doubled)(mg.tensor([1.0, 2.0])).tolist() == [2.0, 4.0]
+    with pytest.raises(mg.errors.GradientError, match="no rule"):
+        mg.vmap(doubled)(mg.tensor([1.0, 2.0], requires_grad=True))
+
+
 def test_axes_are_taken_from_and_put_where_they_are_asked_for() -> None:
     near(mg.vmap(lambda x, y: x * y.sum(), in_axes=(1, None), out_axes=1)(X, X), X * X.sum())
     near(mg.vmap(lambda d: d["a"] + d["b"])({"a": X, "b": X}), X * 2)

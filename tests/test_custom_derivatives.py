@@ -93,3 +93,61 @@ def test_a_fixed_point_passes_gradients_to_what_its_function_holds() -> None:
 def test_steps_that_do_not_come_to_rest_are_refused() -> None:
     with pytest.raises(ArgumentError, match="do not come to rest"):
         mg.fixed_point(lambda x: 2 * x + 1, mg.tensor(1.0))
+
+
+def tripled() -> Any:
+    """Doubles, with a gradient of 3, so that it shows which derivative was taken."""
+
+    @mg.custom_vjp
+    def tripled(x: mg.Tensor) -> mg.Tensor:
+        return x * 2
+
+    tripled.defvjp(lambda x: (x * 2, x), lambda kept, g: (g * 3 + kept * 0,))
+    return tripled
+
+
+@pytest.mark.filterwarnings("ignore:vmap")
+def test_the_rule_is_used_in_batches_and_forward_mode_and_not_lost_by_the_compiler() -> None:
+    f, x = tripled(), mg.tensor([1.0, 2.0])
+    for found in (
+        mg.grad(lambda x: mg.vmap(f)(x).sum())(x),
+        mg.vmap(mg.grad(lambda x: f(x).sum()))(x),
+        mg.jvp(f, (x,), (mg.ones(2),))[1],
+        mg.compile(mg.grad(lambda x: f(x).sum()))(x),
+    ):
+        assert found.tolist() == [3.0, 3.0]
+    assert mg.compile(f)(x).tolist() == [2.0, 4.0]
+    with pytest.raises(GradientError, match="custom_vjp has a derivative of its own"):
+        mg.compile(f)(mg.tensor([1.0, 2.0], requires_grad=True))
+
+
+@pytest.mark.filterwarnings("ignore:vmap")
+def test_a_fixed_point_is_iterated_to_its_end_in_batches_and_forward_mode_and_refused_by_the_compiler() -> None:
+    a, one = mg.tensor([4.0, 9.0], dtype="float64"), mg.tensor(4.0, dtype="float64")
+    near(mg.vmap(root)(a), mg.sqrt(a))
+    near(mg.grad(lambda a: mg.vmap(root)(a).sum())(a), 0.5 / mg.sqrt(a))
+    near(mg.jvp(root, (one,), (one,))[1], one / 4)
+    with pytest.raises(GradientError, match="fixed_point looks at the value"):
+        mg.compile(root)(one)
+
+
+def test_a_write_between_the_value_and_its_gradient_is_refused() -> None:
+    for f in (tripled(), root):
+        x = mg.tensor(4.0, dtype="float64", requires_grad=True)
+        y = f(x)
+        with mg.no_grad():
+            x[...] = 9.0
+        with pytest.raises(GradientError, match="overwritten in place"):
+            y.backward()
+
+
+def test_a_result_that_is_the_argument_has_memory_of_its_own() -> None:
+    @mg.custom_vjp
+    def same(x: mg.Tensor) -> mg.Tensor:
+        return x
+
+    same.defvjp(lambda x: (x, None), lambda kept, g: (g,))
+    x = mg.tensor([1.0], requires_grad=True)
+    y = same(x)
+    y += 1
+    assert x.tolist() == [1.0]

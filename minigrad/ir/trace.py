@@ -18,6 +18,7 @@ from ..engine.graph import Node
 from ..engine.modes import local
 from ..engine.op import OPS
 from ..engine.tensor import Tensor
+from ..engine.writes import tick
 from ..errors import GradientError
 from ..tracer import Tracer
 from .graph import Graph, Number, Step, Value
@@ -58,6 +59,7 @@ class Tracing(Tracer):
     notes_lines = True  # whether steps are told from which line of the user's code they come
 
     def __init__(self, sources: Mapping[int, Callable[[Any], Any]], recorded: Iterable[int] = ()):
+        self.start = tick()  # an older node is from outside
         self.sources = sources
         self.recorded_outside = set(recorded)  # the arrays from outside, by identity, whose Tensors need a gradient
         self.recorded: set[Value] = set()  # values that a Tensor with a node has held

@@ -52,7 +52,7 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: int = 0) -> Callable
         given = [x for x, _ in leaves]
         shapes = [x.shape[has:] if isinstance(x, Tensor) else None for x, has in leaves]
         try:
-            traced = trace_by_shape(f, args, shapes)
+            traced = trace_by_shape(f, args, shapes, moving=False)
         except TraceError as error:
             _say(f"a function that cannot be traced ({str(error).splitlines()[0]})")
             return _one_by_one(f, args, leaves, size, out_axes)

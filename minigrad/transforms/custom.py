@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import update_wrapper
 from typing import Any
 
+from .. import tree
+from ..engine.backend import duplicate
 from ..engine.call import record
-from ..engine.graph import sweep
-from ..engine.modes import enable_grad, local, no_grad
+from ..engine.graph import Node, check_usable, collect, sweep
+from ..engine.modes import enable_grad, local, no_grad, notify
 from ..engine.op import op
 from ..engine.tensor import Tensor, wrap
 from ..engine.writes import tick
 from ..errors import ArgumentError, GradientError, describe
+from ..ir.trace import TraceError, Tracing
 from ..ops.creation import tensor
+from ..ops.inplace import shows_a_leaf
 from .reverse import as_input, older, outputs_of
 
 __all__ = ["custom_vjp", "fixed_point"]
@@ -68,6 +72,7 @@ class custom_vjp:
         if not given:
             return result
         own = {x.node for _, x in given}
+        _check_traced("custom_vjp", own)
         if any(node not in own for node in older([o.node for o in outs if o.node is not None], start)):
             raise GradientError(
                 "custom_vjp: the function uses a tensor that requires a gradient besides its arguments",
@@ -86,12 +91,30 @@ class custom_vjp:
                 raise GradientError("custom_vjp: one gradient for each argument is needed", f"a tuple of {count}", got)
             return [found[i] if again or found[i] is None else found[i].data for i, _ in given]
 
-        return _recorded(outs, [x.node for _, x in given], run, is_one)
+        read = [x for x in tree.leaves((args, kept)) if isinstance(x, Tensor)]
+        return _recorded(outs, [x.node for _, x in given], run, is_one, read)
 
 
-def _recorded(outs: list[Tensor], parents: list[Any], run: Callable[[Any], list[Any]], is_one: bool) -> Any:
-    made = record(_custom, tuple([o.data for o in outs]), [None] * len(parents), parents, -1, {"run": run})
+def _recorded(
+    outs: list[Tensor], parents: list[Any], run: Callable[[Any], list[Any]], is_one: bool, read: Sequence[Tensor] = ()
+) -> Any:
+    """The outputs with a node whose gradients are those of `run`, refused once one of the Tensors it will `read` was written to."""
+    arrays = [*[None] * len(parents), *[x.data for x in read]]
+    others = [None] * len(read)
+    given = tuple([duplicate(o.data) if shows_a_leaf(o) else o.data for o in outs])
+    made = record(_custom, given, arrays, [*parents, *others], -1, {"run": lambda g: [*run(g), *others]})
     return made[0] if is_one else made
+
+
+def _check_traced(name: str, nodes: Iterable[Node]) -> None:
+    """Refuse to become a part of a traced graph that is differentiated later: it has the ops of the function, not its rule."""
+    for tracer in local.mode.tracers:
+        if isinstance(tracer, Tracing) and older(list(nodes), tracer.start):
+            raise TraceError(
+                f"compile: {name} has a derivative of its own, which a traced function does not keep",
+                "arguments that require no gradient",
+                fix="leave it out of the compiled function, or take the gradient inside that",
+            )
 
 
 def fixed_point(f: Callable[..., Tensor], x: Any, *args: Any, tolerance: float = 1e-6, max_steps: int = 1000) -> Tensor:
@@ -111,17 +134,21 @@ def fixed_point(f: Callable[..., Tensor], x: Any, *args: Any, tolerance: float =
     if not local.mode.record:
         return found
     start = tick()
-    out = f(found, *args)
-    boundary = older([out.node], start) if out.node is not None else []
+    kept = as_input(found)
+    once = f(kept, *args)
+    boundary = older([once.node], start) if once.node is not None else []
     if not boundary:
         return found
 
     def run(g: Any) -> list[Any]:
         (seed,) = g
         again = isinstance(seed, Tensor)
-        with enable_grad():
-            point = as_input(fixed_point(f, found, *args, **options) if again else found)
-            out = f(point, *args)
+        point, out = kept, once
+        if again:  # the solution itself is differentiated too
+            check_usable(collect([once.node], boundary))
+            with enable_grad():
+                point = as_input(fixed_point(f, found, *args, **options))
+                out = f(point, *args)
 
         def pulled(w: Any, targets: set[Any]) -> Any:
             return sweep([(out.node, w)], {*targets, point.node}, again, retain_graph=True, quiet=True)
@@ -155,5 +182,7 @@ def _repeat(f: Callable[[Any], Any], x: Any, tolerance: float, max_steps: int) -
 
 
 def _largest(x: Any) -> float:
+    if isinstance(x, Tensor):
+        notify("read", x, "fixed_point")
     data = x.data if isinstance(x, Tensor) else x
     return float(abs(data).max()) if data.size else 0.0

@@ -167,7 +167,7 @@ def _checked(name: str, primals: Any, tangents: Any) -> tuple[list[Any], list[An
 
 
 def _traced(f: Callable[..., Any], given: Sequence[Any]) -> Traced:
-    found = trace_by_shape(f, tuple(given), [x.shape for x in tree.leaves(given)])
+    found = trace_by_shape(f, tuple(given), [x.shape for x in tree.leaves(given)], moving=True)
     if not all(isinstance(x, Tensor) for x in tree.leaves(found.result)):
         raise TraceError("the function returns something besides Tensors")
     return found

@@ -45,16 +45,17 @@ class _Whole(Shapes):
         return op.define
 
 
-def trace_by_shape(f: Callable[..., Any], args: Any, shapes: Sequence[tuple[int, ...] | None]) -> Traced:
+def trace_by_shape(f: Callable[..., Any], args: Any, shapes: Sequence[tuple[int, ...] | None], moving: bool) -> Traced:
     """Trace `f(*args)`, in which the Tensors among the leaves have these shapes; nothing is computed for NumPy's arrays.
 
+    With `moving`, all floating arguments are differentiated, otherwise those that require a gradient.
     TraceError says why a function cannot be traced: what Python decides by a value, for example.
     """
     leaves = list(tree.leaves(args))
-    own = [x if shape is None else _standing_for(x, shape) for x, shape in zip(leaves, shapes)]
+    own = [x if shape is None else _standing_for(x, shape, moving) for x, shape in zip(leaves, shapes)]
     found, _, recorded = sources(f, own)
     tracer = _Whole(found, recorded)
-    with _alone(tracer), np.errstate(all="ignore"):
+    with _alone(tracer, moving or local.mode.record), np.errstate(all="ignore"):
         result = f(*tree.unflatten(args, own))
         values = [tracer.result(x) for x in tree.leaves(result) if isinstance(x, Tensor)]
     if tracer.written or tracer.grads:
@@ -68,18 +69,19 @@ def trace_by_shape(f: Callable[..., Any], args: Any, shapes: Sequence[tuple[int,
     return Traced(graph, inputs, {n: tracer.drawn.get(n, n.example) for n in graph.numbers()}, result)
 
 
-def _standing_for(x: Any, shape: tuple[int, ...]) -> Tensor:
-    """A Tensor of this shape, and of the dtype and the device of `x`; one that can be differentiated, if that is floating."""
+def _standing_for(x: Any, shape: tuple[int, ...], moving: bool) -> Tensor:
+    """A Tensor of this shape, and of the dtype and the device of `x`; one that requires a gradient if `x` does, or is to move."""
     data = x.data
     array = hollow(shape, data.dtype) if type(data) is np.ndarray else data[(0,) * (data.ndim - len(shape))].view()
-    return wrap(array, leaf(array) if data.dtype.kind == "f" else None)
+    needs = x.node is not None or moving and data.dtype.kind == "f"
+    return wrap(array, leaf(array) if needs else None)
 
 
 @contextmanager
-def _alone(tracer: Shapes) -> Iterator[None]:
-    """Inside, everything is recorded, and nobody else watches: what is traced does not happen yet."""
+def _alone(tracer: Shapes, record: bool) -> Iterator[None]:
+    """Inside, nobody else watches: what is traced does not happen yet."""
     before = local.mode
-    local.mode = Mode(True, (tracer,), before.scope)
+    local.mode = Mode(record, (tracer,), before.scope)
     try:
         yield
     finally:
