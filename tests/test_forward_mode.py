@@ -148,3 +148,19 @@ def test_nothing_is_computed_while_tracing() -> None:
 def test_tangents_that_do_not_fit_are_refused(primals: Any, tangents: Any, told: str) -> None:
     with pytest.raises(mg.MinigradError, match=told):
         mg.jvp(mg.sin, primals, tangents)
+
+
+def test_what_a_function_changes_outside_is_changed_once_and_by_true_values() -> None:
+    x, (layer, other) = mg.tensor(np.arange(6.0).reshape(2, 3)), [mg.nn.BatchNorm1d(3, dtype="float64") for _ in "ab"]
+    mg.jvp(layer, (x,), (x,))
+    other(x)
+    near(layer.running_var, other.running_var)
+    w = mg.tensor([1.0, 2.0], requires_grad=True)
+    w.grad = mg.ones(2)
+
+    def fills(x: mg.Tensor) -> mg.Tensor:
+        (w * x).sum().backward()
+        return x * 2
+
+    mg.jvp(fills, (mg.tensor([3.0, 4.0]),), (mg.ones(2),))
+    assert w.grad is not None and w.grad.tolist() == [4.0, 5.0]

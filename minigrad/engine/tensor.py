@@ -183,8 +183,9 @@ def differentiate(seeds: Any, targets: set[Node] | None = None, retain_graph: bo
     results = sweep([(node, wrap(g)) for node, g in seeds], targets, create_graph=True)
     for node, g in results.items() if targets is None else ():
         if node.grad is not None:  # added here, where it is seen
-            results[node], node.grad = wrap(node.grad) + g, None
+            results[node] = wrap(node.grad) + g
         notify("stored", node, results[node].data)
+        node.grad = None
     return {node: g.data for node, g in results.items()}
 
 

@@ -132,6 +132,9 @@ class Tracing(Tracer):
         self.steps.append(Step(OPS["astype"], (value,), {"dtype": copy.dtype.name}, (made,)))
         self.know(copy, made)
 
+    def _writing(self, array: Array) -> None:
+        """A tracer that does not compute refuses here what must not happen."""
+
     def _wrote(self, array: Array, values: Array) -> None:
         self._write(array, self.value_of(values, "a write"))
 

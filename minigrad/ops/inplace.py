@@ -110,6 +110,7 @@ def check_writable(t: Tensor, recorded: bool, name: str, is_stale: bool) -> None
         raise GradientError(
             f"{name}: this tensor is a read-only view, such as broadcast_to makes", fix="write into x.clone()"
         )
+    notify("writing", t.data)
 
 
 def _is_read_only(array: Any) -> bool:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import tree
+from ..engine.backend import owner_of
 from ..engine.graph import leaf
 from ..engine.modes import Mode, local
 from ..engine.tensor import Tensor, wrap
@@ -44,6 +45,13 @@ class _Whole(Shapes):
     def instead(self, op: Any) -> Any:
         return op.define
 
+    def _writing(self, array: Any) -> None:
+        if id(array) not in self.known or id(owner_of(array)) in self.sources:
+            raise TraceError("a function that writes to tensors from outside cannot be traced by shapes")
+
+    def _stored(self, node: Any, gradient: Any) -> None:
+        raise TraceError("a function that fills .grad cannot be traced by shapes")
+
 
 def trace_by_shape(f: Callable[..., Any], args: Any, shapes: Sequence[tuple[int, ...] | None], moving: bool) -> Traced:
     """Trace `f(*args)`, in which the Tensors among the leaves have these shapes; nothing is computed for NumPy's arrays.
@@ -58,8 +66,6 @@ def trace_by_shape(f: Callable[..., Any], args: Any, shapes: Sequence[tuple[int,
     with _alone(tracer, moving or local.mode.record), np.errstate(all="ignore"):
         result = f(*tree.unflatten(args, own))
         values = [tracer.result(x) for x in tree.leaves(result) if isinstance(x, Tensor)]
-    if tracer.written or tracer.grads:
-        raise TraceError("a function that writes to tensors from outside, or fills their .grad, has no derivative")
     if tracer.decisions:
         raise TraceError("a function that decides by a number that changes from call to call cannot be traced")
     graph = tracer.graph(values)
