@@ -164,3 +164,50 @@ def test_what_a_function_changes_outside_is_changed_once_and_by_true_values() ->
 
     mg.jvp(fills, (mg.tensor([3.0, 4.0]),), (mg.ones(2),))
     assert w.grad is not None and w.grad.tolist() == [4.0, 5.0]
+
+
+def test_the_rule_of_a_users_op_counts_and_not_what_the_op_makes_of_the_tangent() -> None:
+    @mg.op
+    def rounded(xp: Any, a: Any) -> Any:
+        return xp.round(a)
+
+    rounded.vjp(a=lambda g: -g)
+    assert mg.jvp(rounded, (mg.tensor([2.2]),), (mg.tensor([0.25]),))[1].tolist() == [-0.25]
+
+
+def test_an_infinite_value_beside_the_tangent_gives_zero_and_a_large_one_costs_no_digits() -> None:
+    def written(x: mg.Tensor) -> mg.Tensor:
+        y = x.clone()
+        y[0] = -np.inf
+        return y
+
+    x, t = mg.tensor([1.0, 2.0]), mg.tensor([1e-9, 1e-9])
+    assert mg.jvp(written, (x,), (t,))[1].tolist() == mg.tensor([0.0, 1e-9]).tolist()
+    assert mg.jvp(lambda x: mg.pad(x, 1, constant_values=-np.inf), (x,), (x,))[1].tolist() == [0.0, 1.0, 2.0, 0.0]
+
+
+def test_tangents_are_matched_by_name_and_have_the_dtype_of_their_primals() -> None:
+    primal = {"a": mg.tensor(2.0), "b": mg.tensor(3.0)}
+    product = lambda d: d["a"] * d["b"]  # noqa: E731
+    assert mg.jvp(product, (primal,), ({"b": 0.0, "a": 1.0},))[1].item() == 3.0
+    with pytest.raises(mg.errors.ArgumentError, match="parts of its primal"):
+        mg.jvp(product, (primal,), ({"a": 1.0},))
+    assert mg.jvp(lambda x: x.sum(), (mg.ones(2),), (mg.tensor(np.ones(2)),))[1].dtype == "float32"
+    assert not mg.jacfwd(lambda x: x**2)(np.ones(2)).requires_grad
+
+
+def test_a_compiled_function_draws_anew_inside_of_forward_mode_and_batches() -> None:
+    drop = mg.nn.Dropout(0.5)
+    for f in (lambda x: mg.jvp(drop, (x,), (x,))[1], lambda x: mg.vmap(lambda row: row * mg.randn(64))(x)):
+        compiled, x = mg.compile(f), mg.ones(2, 64)
+        mg.manual_seed(0)
+        expected = [f(x) for _ in range(3)]
+        mg.manual_seed(0)
+        for want in expected:
+            near(compiled(x), want, 1e-6)
+
+
+def test_constants_and_unit_vectors_are_known_to_a_compiled_function() -> None:
+    x = mg.tensor([1.0, 2.0])
+    for f in (mg.jacfwd(lambda x: x**2 * mg.tensor([1.0, 3.0])), lambda x: mg.hvp(lambda x: (x**3).sum(), (x,), (x,))):
+        near(mg.compile(f)(x), f(x), 1e-6)

@@ -4,7 +4,7 @@ Nothing is kept for a backward: an intermediate value and its tangent are let go
 needed does not grow with the depth. The tangent of one op follows from its gradient rules:
 
 - element by element, the rule applied to the tangent in the place of the gradient: both multiply by the same slopes;
-- for an input whose rule names neither this input nor the output, the op is linear in it: the op of the tangent;
+- for the only input, or a factor, whose rule names neither this input nor the output, the op is linear in it: the op of the tangent;
 - otherwise by differentiating the gradient of this one op, which is linear in its seed.
 """
 
@@ -17,7 +17,7 @@ from typing import Any
 
 from .. import tree
 from ..engine.backend import as_array, backend_of
-from ..engine.modes import local
+from ..engine.modes import local, notify
 from ..engine.tensor import Tensor, wrap
 from ..errors import ArgumentError, ShapeError, describe
 from ..functions import astype, broadcast_to
@@ -122,7 +122,7 @@ def _of_one(f: Callable[..., Tensor], args: Any, kwargs: Any, number: int) -> tu
     def of_one(x: Tensor) -> Tensor:
         return f(*[x if i == number % len(given) else y for i, y in enumerate(given)], **kwargs)
 
-    return of_one, x if not isinstance(args[number], Tensor) else args[number]
+    return of_one, args[number] if isinstance(args[number], Tensor) else x.detach()
 
 
 def hvp(f: Callable[..., Tensor], primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
@@ -143,6 +143,7 @@ def _directions(x: Tensor) -> list[Tensor]:
         flat = zeros_like(x).data.reshape(-1)
         flat[i] = 1
         made.append(wrap(flat.reshape(x.shape)))
+        notify("created", made[-1].data)
     return made
 
 
@@ -155,13 +156,18 @@ def _checked(name: str, primals: Any, tangents: Any) -> tuple[list[Any], list[An
     given = [tree.map(lambda x: x if isinstance(x, Tensor) else tensor(x), x) for x in primals]
     moves = []
     for x, t in zip(given, tangents):
-        wanted = [*tree.leaves(x)]
-        found = [y if isinstance(y, Tensor) else tensor(y, dtype=like.dtype) for y, like in zip(tree.leaves(t), wanted)]
-        for like, y in zip(wanted, found):
+        wanted, parts = dict(tree.paths(x)), dict(tree.paths(t))
+        if wanted.keys() != parts.keys():
+            expected, got = [[path for path in paths if path] for paths in (wanted, parts)]
+            raise ArgumentError(f"{name}: a tangent must have the parts of its primal", expected or "one tensor", got)
+        found = []
+        for path, like in wanted.items():
             if like.dtype.kind != "f":
                 raise ArgumentError(f"{name}: only floating arguments move", "a floating dtype", describe(like))
+            y = parts[path] if isinstance(parts[path], Tensor) else tensor(parts[path], dtype=like.dtype)
             if like.shape != y.shape:
                 raise ShapeError(f"{name}: a tangent must look like its primal", like.shape, y.shape)
+            found.append(y if y.dtype == like.dtype else astype(y, dtype=like.dtype))
         moves.append(tree.unflatten(x, found))
     return given, moves
 
@@ -176,6 +182,7 @@ def _traced(f: Callable[..., Any], given: Sequence[Any]) -> Traced:
 def _pushed(traced: Traced, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     """The result and its tangents. Where something can be differentiated again, all runs on Tensors, else on arrays."""
     graph, leaves = traced.graph, list(tree.leaves(primals))
+    constants: dict[Any, Any] = graph.constants
     moves = [None] * len(leaves) if tangents[:1] == [None] else list(tree.leaves(tangents))
     inputs = [leaves[x] if isinstance(x, Place) else x for x in traced.inputs]
     directions = [moves[x] if isinstance(x, Place) else None for x in traced.inputs]
@@ -183,8 +190,9 @@ def _pushed(traced: Traced, primals: Sequence[Any], tangents: Sequence[Any]) -> 
     if not local.mode.tracers and (not local.mode.record or not any(node is not None for node in nodes)):
         inputs, directions = [_array(x) for x in inputs], [_array(t) for t in directions]
     else:
-        inputs = [x if isinstance(x, Tensor) else wrap(x) for x in inputs]
-    known: dict[Any, Any] = {**dict(zip(graph.inputs, inputs)), **graph.constants, **traced.numbers}
+        inputs = [_tensor(x) for x in inputs]
+        constants = {v: wrap(a) for v, a in constants.items()}  # a tracer does not see an op of arrays alone
+    known: dict[Any, Any] = {**dict(zip(graph.inputs, inputs)), **constants, **traced.numbers}
     moving = {v: t for v, t in zip(graph.inputs, directions) if t is not None}
     done = last_uses(graph)
     for step in graph.steps:
@@ -225,9 +233,8 @@ def _tangents(step: Any, known: dict[Any, Any], outs: tuple[Any, ...], parts: li
         asked = names_of(op.rules[names[i]])
         if op.elementwise:
             part = _by_rule(step, known, given, outs[0], i, t)
-        elif names[i] not in asked and "out" not in asked and list(step.inputs).count(step.inputs[i]) == 1:
-            part, rest = _with(step, known, i, t), _constant_part(step, known, i)
-            part = part if rest is None else part - rest
+        elif names[i] not in asked and "out" not in asked and _is_linear(step, i):
+            (part,) = run_step(step, {**known, step.inputs[i]: t})
         else:
             (part,) = _by_gradient(step, known, given, [t if k == i else None for k in range(len(parts))])
         tangent = part if tangent is None or part is None else tangent + part
@@ -247,18 +254,13 @@ def _by_rule(step: Any, known: dict[Any, Any], given: list[Any], out: Any, i: in
     return part if part.dtype == out.dtype else astype(part, dtype=out.dtype)
 
 
-def _with(step: Any, known: dict[Any, Any], i: int, x: Any) -> Any:
-    """What a step makes of its inputs with `x` in the place of number `i`."""
-    (out,) = run_step(step, {**known, step.inputs[i]: x})
-    return out
+def _is_linear(step: Any, i: int) -> bool:
+    """Whether an op of ours whose rule names neither input `i` nor the output gives 0 for 0 there.
 
-
-def _constant_part(step: Any, known: dict[Any, Any], i: int) -> Any:
-    """What an op that is linear in input `i` adds to that: what other inputs give alone, the border of a padding; None for products."""
-    if step.op.name in _PRODUCTS:
-        return None
-    x = known[step.inputs[i]]
-    return _with(step, known, i, zeros_like(x) if isinstance(x, Tensor) else x * 0)
+    A user's rule need not be the derivative of the op, as one that passes gradients straight through is not.
+    """
+    alone = len(step.inputs) == 1 and step.op.name != "_pad_constant"  # which adds a border
+    return step.op.own and (alone or step.op.name in _PRODUCTS and step.inputs.count(step.inputs[i]) == 1)
 
 
 def _by_gradient(step: Any, known: dict[Any, Any], given: list[Any], parts: list[Any]) -> list[Any]:

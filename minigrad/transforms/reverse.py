@@ -13,7 +13,7 @@ from ..autograd import grad as _grad
 from ..engine.backend import backend_of, duplicate, on_device_of
 from ..engine.call import check_fresh, record
 from ..engine.graph import Node, collect, leaf, sweep
-from ..engine.modes import enable_grad, local
+from ..engine.modes import enable_grad, local, notify
 from ..engine.op import op
 from ..engine.tensor import Tensor, wrap
 from ..engine.writes import tick
@@ -368,4 +368,6 @@ def _filled(
 
 
 def zeros_like(x: Tensor) -> Tensor:
-    return wrap(backend_of(x.data).full(x.shape, 0, x.dtype, x.device))
+    zeros = backend_of(x.data).full(x.shape, 0, x.dtype, x.device)
+    notify("created", zeros)
+    return wrap(zeros)

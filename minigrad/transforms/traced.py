@@ -11,12 +11,13 @@ import numpy as np
 from .. import tree
 from ..engine.backend import owner_of
 from ..engine.graph import leaf
-from ..engine.modes import Mode, local
+from ..engine.modes import Mode, local, notify
 from ..engine.tensor import Tensor, wrap
 from ..ir.graph import Graph, Number, Step, Value
 from ..ir.shapes import Shapes, hollow
 from ..ir.surroundings import sources
 from ..ir.trace import TraceError
+from ..tracer import is_compiling, number
 
 __all__ = ["Traced", "TraceError", "last_uses", "trace_by_shape"]
 
@@ -72,7 +73,31 @@ def trace_by_shape(f: Callable[..., Any], args: Any, shapes: Sequence[tuple[int,
     places = range(len(leaves))  # a source gives the argument itself; asked with these, it gives its number
     inputs = [tracer.drawn[v] if v in tracer.drawn else tracer.inputs[v](places) for v in graph.inputs]
     inputs = [Place(x) if type(x) is int else x for x in inputs]
-    return Traced(graph, inputs, {n: tracer.drawn.get(n, n.example) for n in graph.numbers()}, result)
+    return Traced(graph, inputs, _told(tracer, graph), result)
+
+
+def _told(tracer: Shapes, graph: Graph) -> dict[Number, Any]:
+    """The numbers of a graph. Who traces around it is told of its constants, and of what was drawn: that is drawn anew at each call."""
+    if not is_compiling():
+        return {n: tracer.drawn.get(n, n.example) for n in graph.numbers()}
+    if any(n.kind is float or n not in tracer.drawn for n in graph.numbers()):
+        raise TraceError("a function that computes with a number that changes from call to call cannot be traced twice")
+    for array in graph.constants.values():
+        notify("created", array)
+    found = {}
+    for key, read in tracer.draws.items():
+        if isinstance(key, Number):
+            found[key] = number(_following(tracer.drawn[key], read).__next__)
+        else:
+            notify("drawn", tracer.drawn[key], read)
+    return found
+
+
+def _following(first: Any, read: Callable[[], Any]) -> Iterator[Any]:
+    """What was drawn already, then what is drawn."""
+    yield first
+    while True:
+        yield read()
 
 
 def _standing_for(x: Any, shape: tuple[int, ...], moving: bool) -> Tensor:
