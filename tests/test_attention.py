@@ -421,3 +421,11 @@ def test_a_floating_mask_with_a_cache_is_the_mask_without() -> None:
         parts = [ours(x[:, :2], mask=mask[:2, :2], is_causal=True, cache=cache)]
         parts.append(ours(x[:, 2:], mask=mask[None, None, 2:], is_causal=True, cache=cache))
     near(mg.concatenate(parts, axis=1), whole)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_a_mask_of_another_dtype_does_not_change_that_of_the_result(dtype: str) -> None:
+    x = mg.tensor(normal(1, 1, 3, 4).astype(dtype))
+    for learned in (False, True):
+        mask = mg.tensor(normal(3, 3), requires_grad=learned)
+        assert mg.nn.functional.scaled_dot_product_attention(x, x, x, mask).dtype == dtype

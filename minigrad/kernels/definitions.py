@@ -14,6 +14,7 @@ from ..ops import reduction
 from ..ops.activations import gelu, silu
 from ..ops.along import take_along_axis
 from ..ops.arithmetic import logical_and, where
+from ..ops.creation import astype
 from ..ops.elementwise import exp, log, rsqrt
 from ..ops.joining import split
 from ..ops.neural import _causal_mask, softmax
@@ -138,6 +139,7 @@ def attention(query, key, value, mask, *, causal, scale, dropout_p, dropout_key,
     """
     scores = matmul(query * scale, swapaxes(key, axis1=-1, axis2=-2))  # (…, L, E) @ (…, E, S) -> (…, L, S)
     if mask is not None and mask.dtype.kind == "f":
+        mask = mask if mask.dtype == scores.dtype else astype(mask, dtype=scores.dtype)
         may = mask != -math.inf
         scores, mask = scores + where(may, mask, 0), may
     if causal:
