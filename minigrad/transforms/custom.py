@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import update_wrapper
 from typing import Any
 
@@ -13,7 +13,7 @@ from ..engine.call import record
 from ..engine.graph import Node, check_usable, collect, sweep
 from ..engine.modes import enable_grad, local, no_grad, notify
 from ..engine.op import op
-from ..engine.tensor import Tensor, wrap
+from ..engine.tensor import Tensor, node_of, wrap
 from ..engine.writes import tick
 from ..errors import ArgumentError, GradientError, describe
 from ..ir.trace import TraceError, Tracing
@@ -72,7 +72,7 @@ class custom_vjp:
         if not given:
             return result
         own = {x.node for _, x in given}
-        _check_traced("custom_vjp", own)
+        _check_traced("custom_vjp", [x.node for _, x in given if x.node is not None])
         if any(node not in own for node in older([o.node for o in outs if o.node is not None], start)):
             raise GradientError(
                 "custom_vjp: the function uses a tensor that requires a gradient besides its arguments",
@@ -106,10 +106,10 @@ def _recorded(
     return made[0] if is_one else made
 
 
-def _check_traced(name: str, nodes: Iterable[Node]) -> None:
+def _check_traced(name: str, nodes: list[Node]) -> None:
     """Refuse to become a part of a traced graph that is differentiated later: it has the ops of the function, not its rule."""
     for tracer in local.mode.tracers:
-        if isinstance(tracer, Tracing) and older(list(nodes), tracer.start):
+        if isinstance(tracer, Tracing) and older(nodes, tracer.start):
             raise TraceError(
                 f"compile: {name} has a derivative of its own, which a traced function does not keep",
                 "arguments that require no gradient",
@@ -145,7 +145,7 @@ def fixed_point(f: Callable[..., Tensor], x: Any, *args: Any, tolerance: float =
         again = isinstance(seed, Tensor)
         point, out = kept, once
         if again:  # the solution itself is differentiated too
-            check_usable(collect([once.node], boundary))
+            check_usable(collect([node_of(once, "fixed_point")], boundary))
             with enable_grad():
                 point = as_input(fixed_point(f, found, *args, **options))
                 out = f(point, *args)

@@ -159,9 +159,11 @@ def jacrev(f: Callable[..., Tensor], argnums: int = 0) -> Callable[..., Tensor]:
             rows = []
             for i in range(out.size):
                 with on_device_of(out.data):
-                    seed = xp.zeros(out.size, out.dtype)
-                    seed[i] = 1
-                rows.append(_filled(out, [x], wrap(seed.reshape(out.shape)), again, retain_graph=True)[0])
+                    flat = xp.zeros(out.size, out.dtype)
+                    flat[i] = 1
+                seed = flat.reshape(out.shape)
+                notify("created", seed)
+                rows.append(_filled(out, [x], wrap(seed), again, retain_graph=True)[0])
             if not rows:
                 return wrap(backend_of(out.data).full((*out.shape, *x.shape), 0, out.dtype, out.device))
             return stack(rows).reshape(*out.shape, *x.shape)
