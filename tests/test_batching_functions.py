@@ -124,6 +124,13 @@ def test_an_op_without_a_rule_is_batched_where_no_gradient_is_asked_for() -> Non
         mg.vmap(doubled)(mg.tensor([1.0, 2.0], requires_grad=True))
 
 
+def test_arrays_are_taken_and_what_has_no_batch_is_given_as_it_is() -> None:
+    x = np.arange(12.0).reshape(2, 3, 2)
+    total = mg.vmap(lambda x, axis, keep, by: x.sum(axis=axis, keepdims=keep) * by, in_axes=(0, None, None, None))
+    near(total(x, 1, True, np.array(2.0)), mg.tensor(x.sum(axis=2, keepdims=True) * 2))
+    near(mg.vmap(lambda x, by: x * by, in_axes=(0, None))(x, 3), mg.tensor(x * 3))
+
+
 def test_axes_are_taken_from_and_put_where_they_are_asked_for() -> None:
     near(mg.vmap(lambda x, y: x * y.sum(), in_axes=(1, None), out_axes=1)(X, X), X * X.sum())
     near(mg.vmap(lambda d: d["a"] + d["b"])({"a": X, "b": X}), X * 2)

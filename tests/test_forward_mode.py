@@ -212,3 +212,12 @@ def test_constants_and_unit_vectors_are_known_to_a_compiled_function() -> None:
     cubes = lambda x: x**3 * mg.tensor([1.0, 3.0])  # noqa: E731
     for f in (mg.jacfwd(cubes), mg.jacrev(cubes), lambda x: mg.hvp(lambda x: (x**3).sum(), (x,), (x,))):
         near(mg.compile(f)(x), f(x), 1e-6)
+
+
+def test_a_linearized_function_refuses_to_go_on_with_values_that_were_overwritten() -> None:
+    w, x = mg.tensor([1.0, 2.0]), mg.ones(2)
+    _, push = mg.linearize(lambda x: x * w, x)
+    assert push(x).tolist() == [1.0, 2.0]
+    w[...] = 5.0
+    with pytest.raises(mg.errors.GradientError, match="overwritten"):
+        push(x)

@@ -52,7 +52,7 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: int = 0) -> Callable
         given = [x for x, _ in leaves]
         shapes = [x.shape[has:] if isinstance(x, Tensor) else None for x, has in leaves]
         try:
-            traced = trace_by_shape(f, args, shapes, moving=False)
+            traced = trace_by_shape(f, tree.unflatten(args, given), shapes, moving=False)
         except TraceError as error:
             _say(f"a function that cannot be traced ({str(error).splitlines()[0]})")
             return _one_by_one(f, args, leaves, size, out_axes)
@@ -68,9 +68,9 @@ def _with_batch_first(args: Any, axes: Sequence[Any]) -> tuple[list[tuple[Any, b
     sizes = set()
     for number, (arg, axis) in enumerate(zip(args, axes)):
         for x in tree.leaves(arg):
-            is_number = isinstance(x, (Tensor, int, float)) or hasattr(x, "dtype")
-            if axis is None or not is_number:
-                found.append((x if isinstance(x, Tensor) or not is_number else tensor(x), False))
+            is_array = isinstance(x, Tensor) or hasattr(x, "dtype")
+            if axis is None or not is_array and not isinstance(x, (int, float)):  # a number, an option: given as it is
+                found.append((tensor(x) if is_array and not isinstance(x, Tensor) else x, False))
                 continue
             x = x if isinstance(x, Tensor) else tensor(x)
             if not -x.ndim <= axis < x.ndim:

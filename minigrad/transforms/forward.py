@@ -19,7 +19,8 @@ from .. import tree
 from ..engine.backend import as_array, backend_of
 from ..engine.modes import local, notify
 from ..engine.tensor import Tensor, wrap
-from ..errors import ArgumentError, ShapeError, describe
+from ..engine.writes import tick, writes
+from ..errors import ArgumentError, GradientError, ShapeError, describe
 from ..functions import astype, broadcast_to
 from ..ir.graph import Value, run_step
 from ..ops.creation import tensor
@@ -57,13 +58,26 @@ def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., 
     >>> y.item(), push(mg.tensor(1.0)).item(), push(mg.tensor(0.5)).item()
     (8.0, 12.0, 6.0)
     """
+    start = tick()
     given, still = _checked("linearize", primals, primals)
     try:
         traced = _traced(f, given)
     except TraceError:
         return f(*given), lambda *tangents: jvp_by_gradients(f, *_checked("linearize", given, tangents))[1]
     out, _ = _pushed(traced, given, [None] * len(still))
-    return out, lambda *tangents: _pushed(traced, *_checked("linearize", given, tangents))[1]
+
+    def push(*tangents: Any) -> Any:
+        leaves = list(tree.leaves(given))
+        for x in [leaves[x] if isinstance(x, Place) else x for x in traced.inputs]:
+            if writes.time(_array(x)) > start:
+                raise GradientError(
+                    "linearize: a tensor that the function reads was overwritten in place since it was linearized",
+                    got=describe(x),
+                    fix="linearize it again, or write into a copy (x = x.clone())",
+                )
+        return _pushed(traced, *_checked("linearize", given, tangents))[1]
+
+    return out, push
 
 
 def jacfwd(f: Callable[..., Tensor], argnums: int = 0) -> Callable[..., Tensor]:
