@@ -17,6 +17,7 @@ from minigrad.transforms.reverse import jvp_by_gradients
 
 NAMES = sorted({name for name, samples in SAMPLES.items() if any(is_differentiable(name, s) for s in samples)})
 F = mg.nn.functional
+HOST = np.arange(4.0).reshape(2, 2)
 
 
 def near(got: Any, expected: Any, tolerance: float = 1e-9) -> None:
@@ -221,3 +222,22 @@ def test_a_linearized_function_refuses_to_go_on_with_values_that_were_overwritte
     w[...] = 5.0
     with pytest.raises(mg.errors.GradientError, match="overwritten"):
         push(x)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: mg.jvp(lambda x: (x @ x).sin().sum(axis=0), (x,), (x,))[1],
+        lambda x: mg.jvp(lambda x: x * mg.tensor(np.ones((2, 2)), device=x.device), (x,), (x,))[1],
+        lambda x: mg.jvp(lambda x: x * mg.tensor(HOST, device=x.device), (x,), (x,))[1],
+        lambda x: mg.jacfwd(lambda x: x**2)(x),
+        lambda x: mg.hvp(lambda x: (x**3).sum(), (x,), (x,)),
+        lambda x: mg.grad(lambda a: mg.fixed_point(lambda y, a: (y + a / y) / 2, x, a).sum())(x),
+        lambda x: mg.vmap(lambda row: mg.zeros_like(row))(x[:0]),
+    ],
+)
+def test_derivatives_are_taken_on_a_device_that_is_not_the_current_one(f: Any) -> None:
+    x = np.arange(1.0, 5.0).reshape(2, 2)
+    got = f(mg.tensor(x, device="fake:1"))
+    assert got.device == "fake:1"
+    near(got, f(mg.tensor(x)))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..debug import user_line
-from ..engine.backend import Array, is_array, owner_of
+from ..engine.backend import Array, device_of, is_array, owner_of
 from ..engine.graph import Node
 from ..engine.modes import local
 from ..engine.op import OPS
@@ -125,12 +125,16 @@ class Tracing(Tracer):
 
     def _copied(self, array: Array, copy: Array) -> None:
         value = self.value_of(array, "a copy")
-        if array.dtype == copy.dtype:
-            self.know(copy, value)
-            return
-        made = Value(copy.shape, copy.dtype)
-        self.steps.append(Step(OPS["astype"], (value,), {"dtype": copy.dtype.name}, (made,)))
-        self.know(copy, made)
+        changes: list[tuple[str, dict[str, Any]]] = []
+        if array.dtype != copy.dtype:
+            changes.append(("astype", {"dtype": copy.dtype.name}))
+        if device_of(array) != device_of(copy):
+            changes.append(("to_device", {"device": device_of(copy)}))
+        for name, attrs in changes:
+            made = Value(copy.shape, copy.dtype)
+            self.steps.append(Step(OPS[name], (value,), attrs, (made,)))
+            value = made
+        self.know(copy, value)
 
     def _writing(self, array: Array) -> None:
         """A tracer that does not compute refuses here what must not happen."""

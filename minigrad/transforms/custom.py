@@ -8,7 +8,7 @@ from functools import update_wrapper
 from typing import Any
 
 from .. import tree
-from ..engine.backend import duplicate
+from ..engine.backend import duplicate, on_device_of
 from ..engine.call import record
 from ..engine.graph import Node, check_usable, collect, sweep
 from ..engine.modes import enable_grad, local, no_grad, notify
@@ -185,4 +185,5 @@ def _largest(x: Any) -> float:
     if isinstance(x, Tensor):
         notify("read", x, "fixed_point")
     data = x.data if isinstance(x, Tensor) else x
-    return float(abs(data).max()) if data.size else 0.0
+    with on_device_of(data):
+        return float(abs(data).max()) if data.size else 0.0

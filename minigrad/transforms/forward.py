@@ -15,8 +15,10 @@ from dataclasses import replace
 from functools import wraps
 from typing import Any
 
+import numpy as np
+
 from .. import tree
-from ..engine.backend import as_array, backend_of
+from ..engine.backend import as_array, backend_of, on_device_of
 from ..engine.modes import local, notify
 from ..engine.tensor import Tensor, wrap
 from ..engine.writes import tick, writes
@@ -155,7 +157,8 @@ def _directions(x: Tensor) -> list[Tensor]:
     made = []
     for i in range(x.size):
         flat = zeros_like(x).data.reshape(-1)
-        flat[i] = 1
+        with on_device_of(flat):
+            flat[i] = 1
         made.append(wrap(flat.reshape(x.shape)))
         notify("created", made[-1].data)
     return made
@@ -194,14 +197,15 @@ def _traced(f: Callable[..., Any], given: Sequence[Any]) -> Traced:
 
 
 def _pushed(traced: Traced, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-    """The result and its tangents. Where something can be differentiated again, all runs on Tensors, else on arrays."""
+    """The result and its tangents. On the CPU, and where nothing can be differentiated again, all runs on arrays, else on Tensors."""
     graph, leaves = traced.graph, list(tree.leaves(primals))
     constants: dict[Any, Any] = graph.constants
     moves = [None] * len(leaves) if tangents[:1] == [None] else list(tree.leaves(tangents))
     inputs = [leaves[x] if isinstance(x, Place) else x for x in traced.inputs]
     directions = [moves[x] if isinstance(x, Place) else None for x in traced.inputs]
     nodes = [getattr(x, "node", None) for x in (*inputs, *directions)]
-    if not local.mode.tracers and (not local.mode.record or not any(node is not None for node in nodes)):
+    on_cpu = all(isinstance(_array(x), np.ndarray) for x in (*inputs, *constants.values()))
+    if on_cpu and not local.mode.tracers and not (local.mode.record and any(node is not None for node in nodes)):
         inputs, directions = [_array(x) for x in inputs], [_array(t) for t in directions]
     else:
         inputs = [_tensor(x) for x in inputs]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import tree
-from ..engine.backend import owner_of
+from ..engine.backend import backend_of, owner_of
 from ..engine.graph import leaf
 from ..engine.modes import Mode, local, notify
 from ..engine.tensor import Tensor, wrap
@@ -103,7 +103,12 @@ def _following(first: Any, read: Callable[[], Any]) -> Iterator[Any]:
 def _standing_for(x: Any, shape: tuple[int, ...], moving: bool) -> Tensor:
     """A Tensor of this shape, and of the dtype and the device of `x`; one that requires a gradient if `x` does, or is to move."""
     data = x.data
-    array = hollow(shape, data.dtype) if type(data) is np.ndarray else data[(0,) * (data.ndim - len(shape))].view()
+    if type(data) is np.ndarray:
+        array = hollow(shape, data.dtype)
+    elif 0 in data.shape:
+        array = backend_of(data).full(shape, 1, data.dtype, x.device)
+    else:
+        array = data[(0,) * (data.ndim - len(shape))].view()
     needs = x.node is not None or moving and data.dtype.kind == "f"
     return wrap(array, leaf(array) if needs else None)
 
