@@ -241,3 +241,9 @@ def test_derivatives_are_taken_on_a_device_that_is_not_the_current_one(f: Any) -
     got = f(mg.tensor(x, device="fake:1"))
     assert got.device == "fake:1"
     near(got, f(mg.tensor(x)))
+
+
+def test_a_linearized_function_that_cannot_be_traced_keeps_what_it_drew() -> None:
+    x = mg.ones(2)
+    y, push = mg.linearize(lambda x: x * mg.randn(2) if x.sum().item() > 0 else x, x)
+    assert push(x).tolist() == push(x).tolist() == y.tolist()
