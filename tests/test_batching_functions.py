@@ -28,10 +28,8 @@ def test_every_op_does_for_a_batch_what_it_does_for_each_example(name: str) -> N
     for sample in [s for s in SAMPLES[name] if is_differentiable(name, s)][:3]:
         batch = [np.stack([leaf, leaf[...] * 0.9, leaf * 1.1]).astype("float64") for leaf in sample.leaves]
 
-        def f(*xs: Any, sample: Any = sample) -> Any:
-            return tuple(
-                several(sample.call(FUNCTIONS[name], list(xs if sample.via is None else sample.via(*xs)), wrap))
-            )
+        def f(*xs: Any, sample: Any = sample, function: Any = FUNCTIONS[name]) -> Any:
+            return tuple(several(sample.call(function, list(xs if sample.via is None else sample.via(*xs)), wrap)))
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)

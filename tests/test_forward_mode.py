@@ -31,8 +31,8 @@ def test_the_tangent_of_every_op_is_the_derivative_of_its_gradient(name: str) ->
         primals = [mg.tensor(leaf.astype("float64")) for leaf in sample.leaves]
         tangents = [mg.tensor(rng.standard_normal(x.shape)) for x in primals]
 
-        def f(*xs: Any, sample: Any = sample) -> Any:
-            outs = several(sample.call(FUNCTIONS[name], list(xs if sample.via is None else sample.via(*xs)), wrap))
+        def f(*xs: Any, sample: Any = sample, function: Any = FUNCTIONS[name]) -> Any:
+            outs = several(sample.call(function, list(xs if sample.via is None else sample.via(*xs)), wrap))
             return tuple(out for out in outs if out.dtype.kind == "f")
 
         outs, got = mg.jvp(f, primals, tangents)
@@ -139,7 +139,7 @@ def test_the_memory_of_a_deep_function_does_not_grow_with_its_depth() -> None:
 
 
 def test_nothing_is_computed_while_tracing() -> None:
-    assert len(_traced(lambda x: (x @ x.T).sum(), [mg.ones(20_000, 20_000)[:, :1] * mg.ones(1, 1)]).graph.steps) == 3
+    assert len(_traced(lambda x: (x @ x.T).sum(), [mg.ones(100_000, 1)]).graph.steps) == 3
 
 
 @pytest.mark.parametrize(

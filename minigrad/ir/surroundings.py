@@ -29,7 +29,10 @@ __all__ = ["Argument", "Held", "Look", "look", "look_at_argument", "sources", "t
 _VALUES = (int, float, complex, str, bytes, bool, np.generic, type(None), type(Ellipsis))
 _INEXACT = (float, complex, np.inexact)
 _DEPTH = 4  # so deep are nested lists, dicts and objects looked into
-_LIBRARIES = ("minigrad", "numpy", "cupy", "builtins")
+# Whose functions and objects do not change: they are not looked into.
+_LIBRARIES = {
+    "minigrad", "numpy", "cupy", "scipy", "sklearn", "array_api_compat", "torch", "jax", "matplotlib", "pandas", "builtins"
+}  # fmt: skip
 _FUNCTIONS = (types.FunctionType, types.MethodType)
 _content, _owner = attrgetter("cell_contents"), attrgetter("__self__")
 Lookup = tuple[Callable[[Any], Any], Any, Any]  # `get(key)`, and what it was
