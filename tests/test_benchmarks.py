@@ -87,7 +87,7 @@ def test_kill_soak_kills_and_finds_nothing_wrong(tmp_path: Path) -> None:
     result = result_of(run("benchmarks.kill_soak", "--quick", "--json", "--training", "1", "--state", state))
     assert result["benchmark"] == "kill_soak" and result["failures"] == []
     assert 1 <= result["done"]["training"] <= 3 and result["done"]["saving"] == 20
-    assert result["mixtures"] == 7 * 8 * 6
+    assert result["mixtures"] == 7 * 8 * 9
 
 
 def test_programs_agree_with_pytorch_and_go_on_where_they_stopped(tmp_path: Path) -> None:

@@ -391,4 +391,4 @@ def test_a_loop_that_is_left_early_leaves_no_thread_behind():
     deadline = time.monotonic() + 5
     while threading.active_count() > before and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert threading.active_count() == before
+    assert threading.active_count() <= before

@@ -18,7 +18,10 @@ from minigrad.ops.composite import COMPOSITES, Composite
 
 pytestmark = pytest.mark.usefixtures("ordinary_ops")
 FUNCTIONS: dict[str, Op | Composite] = {**OPS, **COMPOSITES}
-BUILT_ELSEWHERE = {"_recompute": "it cannot be called: mg.recompute builds its node, which test_gradcheck.py checks"}
+BUILT_ELSEWHERE = {
+    "_recompute": "it cannot be called: mg.recompute builds its node, which test_gradcheck.py checks",
+    "_custom": "it cannot be called: custom_vjp and fixed_point build its node, which test_custom_derivatives.py checks",
+}
 LAYOUTS = ("contiguous", "fortran", "strided", "reversed", "read-only")
 TOLERANCE = {"float16": 1e-2, "float32": 2e-5, "float64": 1e-11}
 # NumPy's own functions of these work on complex numbers, which gives derivatives without any differences.

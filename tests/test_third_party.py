@@ -99,7 +99,7 @@ def place(tmp_path_factory):
     tree.mkdir()
     for name in ("minigrad", "models"):
         shutil.copytree(ROOT / name, tree / name, ignore=NO_BYTECODE)
-    for name in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
+    for name in ("setup.cfg", "pyproject.toml", "build_backend.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, tree / name)
     shutil.copytree(THIRD_PARTY, folder / "project", ignore=NO_BYTECODE)
     made.install(tree, folder / "project")

@@ -183,6 +183,39 @@ STATISTICS = {
 }
 FIRST_ONLY = {"cdist 1.0", "cdist 2.0", "cdist 3.0", "pdist"}  # PyTorch has no second derivative of these
 CASES = {**ARRANGEMENT, **INDEXING, **MATRICES, **STATISTICS}
+A, N = np.array([[-2.5, 0.0, 1.25, np.inf], [3.0, -np.inf, 0.5, 7.0]]), np.array([12, 18, 7, 0])
+CUBE = np.arange(16.0).reshape(2, 4, 2)
+# Functions whose values alone can be compared: (ours and theirs by name, or as pairs of functions; arguments)
+VALUES: dict[str, tuple[Any, ...]] = {
+    **dict.fromkeys(
+        ["angle", "imag", "real", "fix", "isneginf", "isposinf", "isreal", "fliplr", "flipud", "frexp"], (A,)
+    ),
+    **{name: (N, np.array([8, 27, 21, 4])) for name in ("gcd", "lcm")},
+    **dict.fromkeys(("bitwise_left_shift", "bitwise_right_shift"), (N, 2)),
+    "conj": (A[0] + 2j,),
+    "imag": (A[0] + 2j,),
+    "bincount": (np.array([3, 1, 1, 0]),),
+    "float_power": (np.abs(A), 2.0),
+    "ldexp": (A, np.array([1, -2, 3, 0])),
+    "matrix_rank": (np.outer(A[1, [0, 2, 3]], [1.0, 2.0]),),
+    "nextafter": (A, np.zeros(4)),
+    "searchsorted": (np.array([1.0, 2.0, 4.0]), np.array([0.5, 2.0, 9.0])),
+    "unique_consecutive": (np.array([1, 1, 2, 1]),),
+    "histogram": (np.array([0.5, 2.5, 2.6, 4.0]), 4),
+    "hsplit": (CUBE, 2),
+    "vsplit": (CUBE, 2),
+    "dsplit": (CUBE, 2),
+}
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_values_equal_pytorchs(name: str) -> None:
+    given, theirs = VALUES[name], getattr(torch, name) if name != "matrix_rank" else torch.linalg.matrix_rank
+    expected = theirs(*[torch.tensor(x) if isinstance(x, np.ndarray) else x for x in given])
+    got = getattr(mg, name)(*[mg.tensor(x) if isinstance(x, np.ndarray) else x for x in given])
+    pairs = zip(got, expected, strict=True) if isinstance(expected, tuple) else [(got, expected)]
+    for a, b in pairs:
+        np.testing.assert_allclose(a.numpy(), b.resolve_conj().numpy(), rtol=1e-12)
 
 
 @pytest.mark.parametrize("label", CASES)
