@@ -14,6 +14,7 @@ alone, so that sums are the same on every card.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
@@ -77,12 +78,15 @@ class CudaWriter(Writer):
         if loop.outer:
             self.write(f"for (i8 row = blockIdx.x; row < {self.size(rows)}; row += gridDim.x) {{")
             self.depth += 1
-            inside = "row"  # divided by the sizes of the axes so far
-            for k in range(len(loop.outer) - 1, -1, -1):
-                size = self.size(loop.outer[k])
-                self.write(f"const i8 i{k} = {inside}{f' % {size}' if k else ''};")
-                inside += f" / {size}"
+        top, inside = len(self.lines), "row"  # divided by the sizes of the axes so far
         self.phases(loop, f"for (i8 j = {start}; j < {n}; j += {step}) {{")
+        body, places = "\n".join(self.lines[top:]), list[str]()
+        for k in range(len(loop.outer) - 1, -1, -1):
+            size = self.size(loop.outer[k])
+            if re.search(rf"\bi{k}\b", body):
+                places.append("    " * self.depth + f"const i8 i{k} = {inside}{f' % {size}' if k else ''};")
+            inside += f" / {size}"
+        self.lines[top:top] = places
         if loop.outer:
             self.depth -= 1
             self.write(self.end)

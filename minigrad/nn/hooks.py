@@ -55,7 +55,7 @@ def forward_with_hooks(module: Module, args: tuple[Any, ...], kwargs: dict[str, 
 @op(several=True, view=True)
 def _crossing(xp, *tensors, run):
     """The tensors as they are; their gradients pass through `run`, all at once."""
-    return tuple(tensors)
+    return tuple([x[...] for x in tensors])  # not `x` itself: what looks at memory of another is told by its base
 
 
 _crossing.vjp(lambda g, needs, run: run(g))
