@@ -40,7 +40,7 @@ class Rprop(Optimizer):
         if state["step"] == 1:
             size += group["lr"]
         product = g * previous
-        size *= xp.where(product > 0, grow, xp.where(product < 0, shrink, 1.0)).astype(size.dtype)
+        size[...] = xp.where(product > 0, size * grow, xp.where(product < 0, size * shrink, size))
         size[...] = xp.clip(size, *group["step_sizes"])
         previous[...] = xp.where(product < 0, 0, g)
         p -= xp.sign(previous) * size
