@@ -39,6 +39,7 @@ LAYERS = [
         "foreign_arrays": "arrays of others",
         "signature": "arguments of a function",
         "tree": "nested structures",
+        "numel": "x.size and x.size(0)",
         "changes": "what is new",
     },
     {"engine": "tensors, the graph, devices"},
@@ -60,6 +61,7 @@ LAYERS = [
         "interop": "NumPy's protocols, DLPack",
         "autograd": "gradients as in PyTorch",
         "transforms": "gradients as in JAX",
+        "formats": "weights of others",
         "saving": "safetensors",
     },
     {
@@ -72,12 +74,13 @@ LAYERS = [
     {"minigrad": "import minigrad as mg"},
     {
         "data": "tokenizers, batches",
+        "tokenizers": "of pretrained models",
         "decode": "sampling, beam search",
         "metrics": "BLEU, chrF",
         "train": "the Trainer, runs",
         "viz": "pictures and pages",
     },
-    {"zoo": "what a plugin is"},
+    {"zoo": "what a plugin is", "hub": "pretrained models of others"},
     {"cli": "the command minigrad"},
     {"__main__": "python -m minigrad"},
 ]

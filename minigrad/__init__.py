@@ -31,7 +31,7 @@ from .engine.tensor import Tensor
 from .errors import MinigradError, missing_name
 from .functions import *  # noqa: F403
 from .functions import __all__ as _functions
-from .interop import from_dlpack
+from .interop import from_dlpack, is_hint
 from .ops.creation import (
     arange,
     empty,
@@ -72,10 +72,12 @@ if TYPE_CHECKING:
     from . import data as data
     from . import decode as decode
     from . import fft as fft
+    from . import hub as hub
     from . import linalg as linalg
     from . import metrics as metrics
     from . import nn as nn
     from . import optim as optim
+    from . import tokenizers as tokenizers
     from . import train as train
     from . import viz as viz
     from . import zoo as zoo
@@ -98,10 +100,12 @@ _LAZY = {
     "data",
     "decode",
     "fft",
+    "hub",
     "linalg",
     "metrics",
     "nn",
     "optim",
+    "tokenizers",
     "train",
     "viz",
     "zoo",
@@ -123,7 +127,10 @@ if not TYPE_CHECKING:  # a type checker knows what is here
             return found
         if name == "__array_namespace_info__":
             return import_module(f"{__name__}.array_api").__array_namespace_info__
-        raise AttributeError(name) if name.startswith("__") else missing_name("minigrad", name, __all__, "arrays")
+        if name.startswith("__"):
+            raise AttributeError(name)
+        is_attribute = hasattr(Tensor, name) and not is_hint(name)
+        raise missing_name("minigrad", name, __all__, "arrays", f"tensors have it: x.{name}" if is_attribute else "")
 
     def __dir__() -> list[str]:
         return sorted({*__all__, *_LAZY, "__doc__", "__file__", "__name__", "__path__", "__version__"})

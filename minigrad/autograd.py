@@ -89,4 +89,4 @@ def _finish(g: Any, taken: set[int]) -> Tensor | None:
 
 
 if not TYPE_CHECKING:  # a type checker knows what is here
-    __getattr__, __dir__ = public(__name__, __all__)
+    __getattr__, __dir__ = public(__name__, __all__, "autograd")

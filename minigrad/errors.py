@@ -21,10 +21,25 @@ PYTORCH_NAMES = {
     "int": "astype('int32')", "zero_": "x[...] = 0", "fill_": "x[...] = value", "copy_": "x[...] = y", "add_": "+=", "sub_": "-=",
     "mul_": "*=", "div_": "/=", "array": "tensor", "asarray": "tensor", "from_numpy": "tensor", "set_grad_enabled": "no_grad or enable_grad",
 }  # fmt: skip
+# Further attributes that arrays of PyTorch, NumPy and JAX have: `foreign_names` says what they are here.
+FOREIGN_ATTRIBUTES = """
+    absolute acosh addbmm addcdiv addcmul addmm addmv addr adjoint aminmax argwhere asinh atan2 atanh baddbmm bitwise_not bool byte
+    clamp_max clamp_min dist eq ge ger gt index_put_ inverse is_complex is_floating_point kthvalue le lt movedim msort mv nanquantile
+    narrow ne pinverse put repeat_interleave select sgn short split_with_sizes swapdims take_along_dim tensor_split true_divide unbind
+    vdot choose compress fill at values indices expand_as view_as reshape_as type_as new_zeros new_ones new_full new_empty new_tensor
+    is_cuda is_cpu get_device itemsize element_size nelement ndimension stride strides flags is_contiguous flat base data_ptr tobytes
+    tofile dump block_until_ready unfold prelu hardshrink mH H conjugate allclose bernoulli multinomial partition
+    argpartition char register_post_accumulate_grad_hook retains_grad clamp_ relu_ exp_ log_ sqrt_ sigmoid_ tanh_ abs_ neg_ pow_
+    normal_ uniform_ random_ bernoulli_ exponential_ masked_fill_ masked_scatter_ scatter_ scatter_add_ index_add_ index_copy_
+    index_fill_ fill_diagonal_ clip_ floor_ round_ lerp_ addcmul_ addcdiv_ squeeze_ unsqueeze_ transpose_ t_ resize_ detach_
+    histc mode
+"""
 PYTORCH_ARGUMENTS = {
     "dim": "axis", "dims": "axis", "keepdim": "keepdims", "correction": "ddof", "start_dim": "start_axis", "end_dim": "end_axis",
     "embed_dim": "dim", "d_model": "dim", "num_heads": "heads", "nhead": "heads", "kdim": "key_dim", "vdim": "value_dim",
     "dim_feedforward": "hidden", "num_layers": "depth", "T_max": "total", "total_steps": "total", "eta_min": "min_lr", "step_size": "size",
+    "unbiased": "ddof", "p": "ord", "in_dims": "in_axes", "out_dims": "out_axes", "learning_rate": "lr", "tensors": "arrays",
+    "a_min": "min", "a_max": "max", "newshape": "shape", "max_epochs": "epochs", "num_epochs": "epochs",
 }  # fmt: skip
 # Options of NumPy and PyTorch that nothing here takes, and what does the same.
 UNOFFERED = {
@@ -33,6 +48,7 @@ UNOFFERED = {
     "like": "give device=", "layout": "tensors are dense", "memory_format": "layouts are NumPy's C order", "pin_memory": "x.to(device) copies",
     "non_blocking": "x.to(device) waits", "inplace": "write x = f(x)", "generator": "mg.manual_seed sets the one source",
     "size_average": "use reduction=", "reduce": "use reduction=", "sparse": "gradients are dense", "antialias": "there is no filter for it",
+    "verbose": "print what you want to see", "batch_first": "batches always come first",
 }  # fmt: skip
 
 
@@ -118,7 +134,7 @@ def public(module: str, known: Iterable[str], kind: str = "") -> tuple[Callable[
     return __getattr__, lambda: [*names, "__doc__", "__file__", "__name__"]
 
 
-def missing_name(module: str, name: str, known: Iterable[str], kind: str = "") -> AttributeError:
+def missing_name(module: str, name: str, known: Iterable[str], kind: str = "", near: str = "") -> AttributeError:
     """The error for a name that a module does not have: what it is called here, why it is missing, or what is near."""
     from .foreign_names import hint  # a large table, which only mistakes need
 
@@ -126,7 +142,7 @@ def missing_name(module: str, name: str, known: Iterable[str], kind: str = "") -
     asked = name.casefold()
     close = difflib.get_close_matches(asked, folded, n=3, cutoff=0.72)
     close = close or [option for option in folded if len(asked) > 3 and asked in option][:3]
-    near = (
+    near = near or (
         f"did you mean {' or '.join(repr(folded[c]) for c in close)}?"
         if close
         else f"dir({module}) lists what there is"

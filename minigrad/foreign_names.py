@@ -12,6 +12,14 @@ from fnmatch import fnmatchcase
 __all__ = ["CALLED", "REFUSED", "hint", "refused"]
 
 ARRAYS, FUNCTIONS, LAYERS, OPTIMISERS = "arrays", "functions", "layers", "optimisers"
+TENSORS, AUTOGRAD, INITIALISERS, DATA, UTILITIES, RANDOM = (
+    "tensors",
+    "autograd",
+    "initialisers",
+    "data",
+    "utilities",
+    "random",
+)
 
 # By the kind of module: foreign name -> what to write here.
 _CALLED = {
@@ -51,13 +59,35 @@ _CALLED = {
         convolve: nn.functional.conv1d, correlate: nn.functional.conv1d, nanquantile: quantile(x[~isnan(x)], q),
         nanpercentile: percentile(x[~isnan(x)], q), gradient: diff; the derivative of a function is mg.grad,
         unique_all: unique(return_index=True, return_inverse=True, return_counts=True), unique_counts: unique(return_counts=True),
-        unique_inverse: unique(return_inverse=True), unique_values: unique
+        unique_inverse: unique(return_inverse=True), unique_values: unique, jit: compile, pmap: train, under mpiexec,
+        cuda: x.to('cuda'), device_put: x.to(device), device_get: x.numpy(),
+        numpy: minigrad itself, as mg.sin, jnp: minigrad itself, as mg.sin, func: minigrad itself, as mg.vmap,
+        functional: nn.functional, lax: Python's own loops and branches, scan: a loop in Python,
+        while_loop: a loop in Python, fori_loop: a loop in Python, tree_map: tree.map, tree_util: tree, utils: data and nn.utils,
+        checkpoint: recompute, remat: recompute, stop_gradient: x.detach(), Variable: tensor(…, requires_grad=True),
+        FloatTensor: tensor, LongTensor: tensor(…, dtype='int64'), distributed: train, under mpiexec
+    """,
+    TENSORS: """
+        at: x[i] = y, or index_put, which copies, values: max(axis=…) for values, argmax(axis=…) for positions,
+        indices: argmax, argsort, or the second result of topk, expand_as: broadcast_to(y.shape), view_as: reshape(y.shape),
+        reshape_as: reshape(y.shape), type_as: astype(y.dtype), new_zeros: mg.zeros(…, dtype=x.dtype),
+        new_ones: mg.ones(…, dtype=x.dtype), new_full: mg.full(…, dtype=x.dtype), new_empty: mg.empty(…, dtype=x.dtype),
+        new_tensor: mg.tensor(…, dtype=x.dtype), is_cuda: x.device != 'cpu', is_cpu: x.device == 'cpu', get_device: device,
+        itemsize: x.dtype.itemsize, element_size: x.dtype.itemsize, nelement: size, ndimension: ndim, stride: x.data.strides,
+        strides: x.data.strides, flags: x.data.flags, is_contiguous: x.data.flags.c_contiguous, flat: reshape(-1),
+        base: x.data.base, data_ptr: x.data.ctypes.data, tobytes: x.numpy().tobytes(), tofile: mg.save, dump: mg.save,
+        block_until_ready: nothing; results are there at once, unfold: nn.functional.unfold, prelu: nn.functional.prelu,
+        hardshrink: nn.functional.hardshrink, mH: mT, H: T, conjugate: conj,
+        allclose: mg.allclose(x, y), bernoulli: mg.bernoulli(x), multinomial: mg.multinomial(x, n), partition: sort,
+        argpartition: argsort or topk, char: astype('int8'), fill: x[...] = value,
+        register_post_accumulate_grad_hook: register_hook, retains_grad: retain_grad()
     """,
     FUNCTIONS: """
         multi_head_attention_forward: nn.MultiHeadAttention, linear_cross_entropy: cross_entropy(linear(…)),
         upsample_nearest: interpolate(mode='nearest'), upsample_bilinear: interpolate(mode='bilinear', align_corners=True),
         max_pool1d_with_indices: max_pool1d(return_indices=True), max_pool2d_with_indices: max_pool2d(return_indices=True),
-        max_pool3d_with_indices: max_pool3d(return_indices=True),
+        max_pool3d_with_indices: max_pool3d(return_indices=True), swish: silu, bce: binary_cross_entropy, mse: mse_loss,
+        dense: linear, attention: scaled_dot_product_attention,
         adaptive_max_pool1d_with_indices: adaptive_max_pool1d(return_indices=True),
         adaptive_max_pool2d_with_indices: adaptive_max_pool2d(return_indices=True),
         adaptive_max_pool3d_with_indices: adaptive_max_pool3d(return_indices=True), native_channel_shuffle: channel_shuffle
@@ -66,10 +96,48 @@ _CALLED = {
         TransformerEncoder: Encoder, TransformerDecoder: Decoder, TransformerEncoderLayer: TransformerBlock,
         TransformerDecoderLayer: TransformerBlock(…, cross=True), Transformer: Encoder and Decoder,
         MultiheadAttention: MultiHeadAttention, LinearCrossEntropyLoss: CrossEntropyLoss, NLLLoss2d: NLLLoss, Container: Module,
-        Buffer: register_buffer, CrossMapLRN2d: LocalResponseNorm
+        Buffer: register_buffer, CrossMapLRN2d: LocalResponseNorm, Dense: Linear, Conv: Conv1d, Conv2d or Conv3d, Embed: Embedding,
+        Attention: MultiHeadAttention, Swish: SiLU
     """,
     OPTIMISERS: """
-        GradScaler: MixedPrecision
+        GradScaler: MixedPrecision, apply_updates: the optimiser's step(), clip_by_global_norm: nn.utils.clip_grad_norm_,
+        chain: one optimiser, and clipping by nn.utils.clip_grad_norm_
+    """,
+    AUTOGRAD: """
+        backward: x.backward(), no_grad: mg.no_grad, enable_grad: mg.enable_grad, set_grad_enabled: mg.no_grad or mg.enable_grad,
+        inference_mode: mg.no_grad, Function: mg.op, or mg.custom_vjp for a function made of ops, gradcheck: mg.check.gradcheck,
+        gradgradcheck: mg.check.gradcheck(order=2), functional: mg.jacobian, mg.hessian, mg.jvp and mg.vjp, jacobian: mg.jacobian,
+        hessian: mg.hessian, jvp: mg.jvp, vjp: mg.vjp, hvp: mg.hvp, Variable: mg.tensor(…, requires_grad=True),
+        variable: mg.tensor(…, requires_grad=True), detect_anomaly: mg.debug(), set_detect_anomaly: mg.debug(),
+        anomaly_mode: mg.debug(), value_and_grad: mg.value_and_grad, checkpoint: mg.recompute, graph: mg.viz.graph,
+        profiler: python -m cProfile
+    """,
+    INITIALISERS: """
+        glorot_uniform: xavier_uniform_, glorot_normal: xavier_normal_, glorot_uniform_: xavier_uniform_,
+        glorot_normal_: xavier_normal_, he_uniform: he_uniform_, he_normal: he_normal_, zeros: zeros_, ones: ones_,
+        truncated_normal: trunc_normal_, xavier_uniform: xavier_uniform_, xavier_normal: xavier_normal_,
+        kaiming_uniform: kaiming_uniform_, kaiming_normal: kaiming_normal_, normal: normal_, uniform: uniform_,
+        constant: constant_, orthogonal: orthogonal_, eye: eye_, dirac: dirac_,
+        lecun_normal: kaiming_normal_(nonlinearity='linear'), lecun_uniform: kaiming_uniform_(nonlinearity='linear'),
+        variance_scaling: kaiming_normal_ or xavier_normal_
+    """,
+    DATA: """
+        DistributedSampler: nothing; the Trainer shares the rows of a batch among ranks, distributed: mg.train, under mpiexec,
+        get_worker_info: nothing; workers are threads of one process, ChainDataset: ConcatDataset, or one IterableDataset,
+        StackDataset: TensorDataset, collate: default_collate
+    """,
+    UTILITIES: """
+        clip_grad_norm: clip_grad_norm_, clip_grad_value: clip_grad_value_, parametrizations: weight_norm and spectral_norm,
+        parametrize: weight_norm and spectral_norm, get_total_norm: clip_grad_norm_(parameters, math.inf),
+        stateless: nn.functional_call
+    """,
+    RANDOM: """
+        normal: mg.randn, or mg.normal(mean, std), standard_normal: mg.randn, randn: mg.randn, rand: mg.rand, random: mg.rand,
+        uniform: mg.rand or mg.uniform, randint: mg.randint, integers: mg.randint, seed: mg.manual_seed,
+        default_rng: mg.manual_seed, PRNGKey: mg.manual_seed, key: mg.manual_seed, split: nothing; there is one source of numbers,
+        permutation: mg.randperm, shuffle: x[mg.randperm(len(x))], choice: mg.randint, or mg.multinomial(p, n),
+        bernoulli: mg.bernoulli, categorical: mg.multinomial, get_state: mg.random.random_state,
+        set_state: mg.random.restore_random_state
     """,
 }
 
@@ -240,8 +308,10 @@ CALLED: dict[str, dict[str, str]] = {kind: _pairs(text) for kind, text in _CALLE
 
 def hint(kind: str, name: str) -> str | None:
     """What to write in place of a foreign name, or why it is not here; None where nobody else has the name either."""
-    if name in CALLED.get(kind, ()):
-        return f"minigrad calls it {CALLED[kind][name]}"
+    for table in (kind, ARRAYS) if kind == TENSORS else (kind,):
+        if called := CALLED.get(table, {}).get(name):
+            reason = called.removeprefix("nothing; ")
+            return f"minigrad calls it {called}" if reason == called else f"it is not needed: {reason}"
     group = refused(name) if kind else None
     return None if group is None else f"it is not offered: {REFUSED[group][0]}"
 

@@ -14,7 +14,7 @@ from .engine.call import check_fresh
 from .engine.modes import local, notify
 from .engine.tensor import Tensor, wrap
 from .engine.writes import writes
-from .errors import PYTORCH_NAMES, ArgumentError, DtypeError, GradientError, ShapeError
+from .errors import FOREIGN_ATTRIBUTES, PYTORCH_NAMES, ArgumentError, DtypeError, GradientError, ShapeError
 from .foreign_arrays import no_bfloat16
 from .ops import FUNCTIONS
 from .ops.creation import constant, empty_like, full_like, get_default_dtype, ones_like, zeros_like
@@ -231,27 +231,31 @@ class Protocols(Tensor):
         return func(*[_read_only(x, where) for x in args], **{k: _read_only(x, where) for k, x in kwargs.items()})
 
     def __dir__(self) -> list[str]:
-        return [name for name in object.__dir__(self) if name not in PYTORCH_NAMES]
+        return [name for name in object.__dir__(self) if name not in HINTS]
 
 
 def _hint(name: str) -> property:
     def refuse(self: Tensor) -> Any:
-        raise AttributeError(f"a Tensor has no attribute {name!r}; minigrad calls it {PYTORCH_NAMES[name]}")
+        from .foreign_names import TENSORS, hint  # a large table, which only mistakes need
 
-    return property(refuse, doc=f"Not here: minigrad calls it {PYTORCH_NAMES[name]}.")
+        told = f"minigrad calls it {PYTORCH_NAMES[name]}" if name in PYTORCH_NAMES else hint(TENSORS, name)
+        raise AttributeError(f"a Tensor has no attribute {name!r}; {told}")
+
+    return property(refuse, doc="Not here: the error says what minigrad calls it.")
 
 
 for _name, _method in vars(Protocols).items():
     if callable(_method):
         _method.__qualname__ = f"Tensor.{_name}"
         setattr(Tensor, _name, _method)
-for _name in PYTORCH_NAMES:  # not __getattr__, which would slow down every access to .data and .node
+HINTS = frozenset((*PYTORCH_NAMES, *FOREIGN_ATTRIBUTES.split()))
+for _name in HINTS:  # not __getattr__, which would slow down every access to .data and .node
     setattr(Tensor, _name, _hint(_name))
 
 
 def is_hint(name: str) -> bool:
     """Whether an attribute of Tensor only says what minigrad calls it."""
-    return name in PYTORCH_NAMES
+    return name in HINTS
 
 
 def _foreign_ufunc(ufunc: np.ufunc, inputs: Any, kwargs: dict[str, Any]) -> Any:

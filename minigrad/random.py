@@ -12,11 +12,12 @@ import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .engine.backend import CPU, Array, Backend, loaded_backends
+from .errors import public
 from .tracer import number
 
 _GOLDEN = 0x9E3779B97F4A7C15
@@ -142,13 +143,41 @@ def position() -> dict[str, Any]:
 def replay_keys(to: dict[str, Any]) -> Iterator[None]:
     """Inside, this thread takes the keys that it took when `position()` gave this."""
     before = position()
-    vars(_place).clear()
-    vars(_place).update(to)
+    _go(to)
     try:
         yield
     finally:
-        vars(_place).clear()
-        vars(_place).update(before)
+        _go(before)
+
+
+def _go(to: dict[str, Any]) -> None:
+    vars(_place).clear()
+    vars(_place).update(to)
+
+
+Draws = tuple[dict[str, Any], dict[str, Any]]
+
+
+def draws() -> Draws:
+    """The state of every source, and where in a step this thread is, for `rewind` and `replay`."""
+    return random_state(), position()
+
+
+def rewind(to: Draws) -> None:
+    """From now on, draw again what was drawn after `draws()` gave this."""
+    restore_random_state(to[0])
+    _go(to[1])
+
+
+@contextmanager
+def replay(to: Draws) -> Iterator[None]:
+    """Inside, what was drawn after `draws()` gave this is drawn again."""
+    before = draws()
+    rewind(to)
+    try:
+        yield
+    finally:
+        rewind(before)
 
 
 def new_seed() -> int:
@@ -179,3 +208,7 @@ def hashed(xp: Any, numbers: Any, key: int) -> Any:
         numbers *= xp.uint32(0x735A2D97)
         numbers ^= numbers >> xp.uint32(15)
     return numbers
+
+
+if not TYPE_CHECKING:  # the draws themselves are in minigrad
+    __getattr__, __dir__ = public(__name__, ["random_state", "restore_random_state"], "random")

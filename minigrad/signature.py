@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from types import FunctionType
 from typing import Any
 
-from .errors import PYTORCH_ARGUMENTS, UNOFFERED, ArgumentError, CallError, GradientError, nearest
+from .errors import PYTORCH_ARGUMENTS, UNOFFERED, ArgumentError, CallError, GradientError, describe, nearest
 
 STAND_INS = ("shape", "dtype", "ndim", "device")  # what a rule may ask of an input, as in `a_shape`, without keeping it
 
@@ -67,7 +67,7 @@ class Signature:
 def unknown_argument(name: str, key: str, known: Sequence[str], shown: str | None = None) -> CallError:
     """The error for an argument that a function or constructor does not have: what it takes, and the nearest of that."""
     likely = PYTORCH_ARGUMENTS.get(key, key)
-    shown = f"{name}({', '.join(known)})" if shown is None else shown
+    shown = f"{name}({_shown(known)})" if shown is None else shown
     if key in UNOFFERED:
         return CallError(f"{name}: the option {key!r} is not offered", shown, fix=f"leave it out: {UNOFFERED[key]}")
     fix = f"write {likely}= instead" if likely in known else nearest(key, known) if known else f"leave {key} out"
@@ -90,8 +90,30 @@ class Constructed:
         most = 0 if code is None else code.co_argcount - 1
         if len(args) > most and not (code is not None and code.co_flags & inspect.CO_VARARGS):
             got = f"{len(args)} by position"
-            raise CallError(f"{cls.__name__}: too many arguments", f"{cls.__name__}({', '.join(taken)})", got)
+            raise CallError(f"{cls.__name__}: too many arguments", f"{cls.__name__}({_shown(taken)})", got)
+        is_copy = not args and not kwargs  # `copy` asks for an object to fill
+        if code is not None and not is_copy and (missing := _missing(cls.__init__, code, len(args), kwargs)):
+            problem = f"{cls.__name__}: {' and '.join(missing)} must be given"
+            raise CallError(problem, f"{cls.__name__}({_shown(taken)})", _given(args, kwargs))
         return super().__new__(cls)
+
+
+def _missing(init: Any, code: Any, count: int, kwargs: dict[str, Any]) -> list[str]:
+    """The arguments without a default that a constructor was not given, `count` of them by position."""
+    positional = code.co_varnames[1 : code.co_argcount - len(init.__defaults__ or ())]
+    by_name = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+    needed = [*positional[count:], *[name for name in by_name if name not in (init.__kwdefaults__ or ())]]
+    return [name for name in needed if name not in kwargs]
+
+
+def _given(args: Sequence[Any], kwargs: dict[str, Any]) -> str:
+    parts = [describe(x) for x in args] + [f"{name}={describe(x)}" for name, x in kwargs.items()]
+    return ", ".join(parts) or "nothing"
+
+
+def _shown(names: Iterable[str]) -> str:
+    """The names of arguments that users may give."""
+    return ", ".join(name for name in names if not name.startswith("_"))
 
 
 def signature_of_op(forward: Any) -> Signature:

@@ -45,6 +45,8 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("torch") and importlib.util.find_spec("torch") is None:
         pytest.skip("PyTorch is not installed: pip install torch==2.13.0")
+    if item.get_closest_marker("transformers") and importlib.util.find_spec("transformers") is None:
+        pytest.skip("transformers is not installed: pip install transformers")
     if item.get_closest_marker("graphviz") and (problem := _graphviz_problem()):
         pytest.skip(problem)
     if item.get_closest_marker("gpu") and not _gpu_is_available():

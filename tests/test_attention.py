@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -429,3 +430,42 @@ def test_a_mask_of_another_dtype_does_not_change_that_of_the_result(dtype: str) 
     for learned in (False, True):
         mask = mg.tensor(normal(3, 3), requires_grad=learned)
         assert mg.nn.functional.scaled_dot_product_attention(x, x, x, mask).dtype == dtype
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("heads", [1, 2, 3, 6])
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("implementation", ["definitions", "numpy", "numba"])
+def test_grouped_heads_are_pytorchs(heads: int, masked: bool, implementation: str) -> None:
+    import torch
+
+    arrays = [normal(2, 6, 5, 4), normal(2, heads, 7, 4, seed=1), normal(2, heads, 7, 3, seed=2)]
+    mask = np.random.default_rng(0).random((2, 1, 5, 7)) < 0.7 if masked else None
+    theirs = [torch.tensor(a, requires_grad=True) for a in arrays]
+    ours = [mg.tensor(a, requires_grad=True) for a in arrays]
+    expected = torch.nn.functional.scaled_dot_product_attention(
+        *theirs, attn_mask=None if mask is None else torch.tensor(mask), enable_gqa=True, scale=0.7
+    )
+    with mg.kernels.use(implementation):
+        got = mg.nn.functional.scaled_dot_product_attention(*ours, mask, enable_gqa=True, scale=0.7)
+        (got * got).sum().backward()
+    near(got, expected)
+    (expected * expected).sum().backward()
+    for x, y in zip(ours, theirs):
+        near(x.grad, y.grad)
+
+
+def test_without_saying_so_heads_are_not_grouped() -> None:
+    with pytest.raises(ShapeError, match="enable_gqa=True"):
+        mg.nn.functional.scaled_dot_product_attention(mg.ones(1, 4, 3, 2), mg.ones(1, 2, 3, 2), mg.ones(1, 2, 3, 2))
+
+
+@pytest.mark.parametrize("implementation", ["definitions", "numpy"])
+def test_a_soft_cap_bends_the_scores(implementation: str) -> None:
+    q, k, v = (normal(2, 2, 5, 4, seed=i) for i in range(3))
+    scores = 3 * np.tanh(2.0 * q @ k.swapaxes(-1, -2) / 3)
+    powers = np.exp(scores)
+    with mg.kernels.use(implementation):
+        attend = partial(mg.nn.functional.scaled_dot_product_attention, scale=2.0, softcap=3.0)
+        near(attend(mg.tensor(q), mg.tensor(k), mg.tensor(v)), powers / powers.sum(-1, keepdims=True) @ v)
+        assert gradcheck(attend, [mg.tensor(x) for x in (q, k, v)])

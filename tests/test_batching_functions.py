@@ -176,3 +176,73 @@ def test_what_loops_says_so_once_and_is_right() -> None:
 def test_what_has_no_batch_is_refused(call: Any, told: str) -> None:
     with pytest.raises(mg.MinigradError, match=told):
         call()
+
+
+def doubled_mean(x: mg.Tensor) -> float:
+    return 2 * float(x.data.mean())
+
+
+class Scaled(mg.nn.Module):
+    def forward(self, x: mg.Tensor) -> mg.Tensor:
+        return x * float(x.data.sum())
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: x * float(x.data.mean()),
+        lambda x: x * doubled_mean(x),
+        lambda x: x * 2 if x.data.sum() > 0 else x * 3,
+        lambda x: x * (lambda y: y.data.max())(x * 2),
+        Scaled(),
+    ],
+    ids=["number", "helper", "branch", "inner function", "module"],
+)
+@pytest.mark.filterwarnings("ignore:vmap:RuntimeWarning")
+def test_values_that_a_function_reads_from_data_are_those_of_its_argument(f: Any) -> None:
+    near(mg.vmap(f)(X), mg.stack([f(x) for x in X]))
+    near(mg.jvp(f, (X,), (X,))[0], f(X))
+
+
+def test_an_attribute_called_data_of_something_else_is_no_reason_to_loop(monkeypatch: Any) -> None:
+    class Scale:
+        def __init__(self) -> None:
+            self.data = 3.0
+
+        def __call__(self, x: mg.Tensor) -> mg.Tensor:
+            return x * self.data * len(mg.data.__name__)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        near(mg.vmap(Scale())(X), Scale()(X))
+
+
+def test_what_is_given_by_name_is_the_same_for_every_example() -> None:
+    row = mg.tensor(np.arange(3.0))
+    near(mg.vmap(lambda x, *, scale, shift=0: x * scale + shift)(X, scale=row, shift=1), X * row + 1)
+
+
+@pytest.mark.torch
+def test_what_is_given_by_name_is_the_same_for_every_example_in_pytorch_too() -> None:
+    import torch
+
+    def scaled(x: Any, *, scale: Any) -> Any:
+        return x * scale
+
+    row = np.arange(3.0)
+    theirs = torch.func.vmap(scaled)(torch.tensor(X.numpy()), scale=torch.tensor(row))
+    near(mg.vmap(scaled)(X, scale=mg.tensor(row)), mg.tensor(theirs.numpy()))
+
+
+@pytest.mark.filterwarnings("ignore:vmap:RuntimeWarning")
+def test_every_example_gets_the_random_numbers_of_one_call_also_where_it_loops() -> None:
+    def noisy(x: mg.Tensor) -> mg.Tensor:
+        return F.dropout(x + mg.randn(4, dtype="float64") if x.sum().item() < 1e9 else x, 0.5)
+
+    x = mg.ones(3, 4, dtype="float64")
+    mg.manual_seed(0)
+    one, after = noisy(x[0]), mg.rand(1).item()
+    mg.manual_seed(0)
+    got, after_batch = mg.vmap(noisy)(x), mg.rand(1).item()
+    near(got, mg.stack([one, one, one]))
+    assert after_batch == after

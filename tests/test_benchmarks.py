@@ -109,6 +109,28 @@ def test_fuzz_checkpoints_finds_nothing_wrong_and_goes_on_where_it_stopped(tmp_p
     assert "spoilt files: 5,000 of 10,000" in done.stderr and "spoilt files: 0" not in done.stderr
 
 
+def test_fuzz_formats_finds_nothing_wrong_and_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    command = ["benchmarks.fuzz_formats", "--json", "--state", str(tmp_path / "state.json"), "--count"]
+    for goal in (2000, 4000):
+        result = result_of(run(*command, str(goal)))
+        assert (result["benchmark"], result["done"], result["failures"]) == ("fuzz_formats", {"count": goal}, [])
+    assert sum(result["outcomes"].values()) == 4000
+
+
+def test_tokenizers_of_real_models_agree_or_are_named_with_their_packages() -> None:
+    result = json.loads(run("benchmarks.tokenizers", "--quick", "--json").stdout.splitlines()[-1])
+    assert result["differ"] == 0
+    assert all("missing" in one or one["agree"] == one["lines"] for one in result["detail"]["tokenizers"].values())
+
+
+@pytest.mark.transformers
+def test_real_sentence_vectors_agree_or_their_package_is_named() -> None:
+    pytest.importorskip("transformers", reason="transformers is not installed: pip install transformers")
+    done = run("benchmarks.imported", "--quick", "--json", "--task", "minilm")
+    result = json.loads(done.stdout.splitlines()[-1])["minilm"]
+    assert "pip install" in result["missing"] if "apart" not in result else result["apart"] < 1e-5
+
+
 def test_a_soak_that_fails_says_what_failed_goes_on_and_remembers(tmp_path: Path) -> None:
     code = """
 import sys

@@ -60,7 +60,8 @@ from minigrad.random import hashed
 
 pytestmark = pytest.mark.skipif(GPP is None, reason="g++ is not installed: apt install g++")
 CHARS = ("f", "d")
-BY_DEFINITION = {"attention", "packed_attention", "embedding"}
+BY_DEFINITION = {"attention", "packed_attention", "embedding", "gated_scan", "packed_linear"}
+WITHOUT_LOOPS = {"linear", "packed_linear", "embedding", "gated_scan"}  # a product, a lookup, a scan step by step
 plan_module = sys.modules[Plan.__module__]
 
 
@@ -105,7 +106,7 @@ def test_every_fused_op_has_a_case_and_a_kernel_unless_its_definition_is_as_good
 def test_a_fused_op_computes_what_its_definition_says(case: Case, char: str, way: Any, on_cpu: LoopsOnCpu) -> None:
     g = gradient_for(case)
     assert_alike(way(case, case.arrays(char), g.astype(char)), by_definition(case, case.arrays("d"), g), char)
-    assert on_cpu.called or case.name in ("linear", "embedding")  # which are nothing but a product, and a lookup
+    assert on_cpu.called or case.name in WITHOUT_LOOPS
 
 
 @pytest.mark.parametrize("compiled", [False, True], ids=["kernel", "compiled"])

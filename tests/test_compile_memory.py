@@ -3,6 +3,8 @@
 What was freed before is filled with other numbers, since new memory often still holds the right ones.
 """
 
+import gc
+
 import numpy as np
 import pytest
 
@@ -125,3 +127,14 @@ def test_parameters_that_come_to_share_memory_are_refused():
         step(x)
     with pytest.raises(MinigradError, match="share"):
         step(a.detach())
+
+
+def test_no_search_for_cycles_interrupts_the_making_of_a_plan():
+    inside: list[bool] = []
+
+    def seen(x):
+        inside.append(gc.isenabled())
+        return mg.exp(x) * 2
+
+    mg.compile(seen)(mg.ones(3, requires_grad=True)).sum().backward()
+    assert inside == [False] and gc.isenabled()

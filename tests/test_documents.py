@@ -70,7 +70,7 @@ def follow(found: Sequence[Piece], folder: Path, model: str | None = None) -> di
     for piece in found:
         page.add(piece)
     for name, text in INPUTS.items():
-        if any(name in piece.text for piece in found):
+        if any(name in piece.text for piece in found) or any(name in step.words for step in page.steps):
             (folder / name).write_text(text, encoding="utf-8")
     given = [
         {"words": step.words, "settings": step.settings}

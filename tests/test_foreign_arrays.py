@@ -92,6 +92,13 @@ def test_ufuncs_of_scipy_are_differentiated_where_there_is_an_op_and_computed_wh
         special.j0(x)
 
 
+def test_who_gives_scipy_a_tensor_without_its_switch_is_told_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("scipy", reason="SciPy is not installed")
+    monkeypatch.delenv("SCIPY_ARRAY_API", raising=False)
+    with pytest.raises(GradientError, match="SCIPY_ARRAY_API=1 is set before it is imported"):
+        np.asarray(mg.ones(2, requires_grad=True))
+
+
 def test_a_tensor_without_axes_is_a_complex_number() -> None:
     assert complex(mg.tensor(2.0)) == 2 + 0j and complex(mg.tensor(1 + 2j)) == 1 + 2j
 

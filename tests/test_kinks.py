@@ -56,6 +56,22 @@ POINTS: dict[str, tuple[Any, list[float], list[float]]] = {  # what -> function,
     "x ** 2 and x ** 1 at 0": (lambda x: x**2 + x**1, [0.0], [1.0]),
     "x ** 0 at 0": (lambda x: x**0, [0.0, 2.0], [0.0, 0.0]),
     "0 to a power that is a tensor": (lambda x: mg.power(0.0, x), [0.0, 1.0, 2.0], [0.0, 0.0, 0.0]),
+    "0 to a negative power that is a tensor": (lambda x: mg.power(0.0, x), [-1.0], [-math.inf]),
+    "copysign is flat at 0, and asks zeros for their sign": (
+        lambda x: mg.copysign(x, mg.tensor([1.0, 0.0, -0.0], dtype="float64")),
+        [0.0, 2.0, 2.0],
+        [0.0, 1.0, -1.0],
+    ),
+    "xlogy is flat at 0 and 0, and infinitely steep beside it": (
+        lambda x: mg.xlogy(x, mg.tensor([0.0, 0.0], dtype="float64")),
+        [0.0, 2.0],
+        [0.0, -math.inf],
+    ),
+    "xlog1py is flat at 0 and -1, and infinitely steep beside it": (
+        lambda x: mg.xlog1py(x, mg.tensor([-1.0, -1.0], dtype="float64")),
+        [0.0, 2.0],
+        [0.0, -math.inf],
+    ),
     "the square root is infinitely steep at 0": (mg.sqrt, [0.0, 4.0], [math.inf, 0.25]),
     "the absolute error is flat where it is 0": (
         lambda x: F.l1_loss(x, mg.tensor([1.0, 0.0], dtype="float64"), reduction="sum"),
@@ -118,6 +134,18 @@ def test_arctan2_is_flat_at_the_origin() -> None:
         assert g[0] == 0
 
 
+def test_the_gradient_of_a_large_determinant_is_taken_by_the_inverse() -> None:
+    diagonal = np.linspace(0.5, 1.5, 40)
+    (g,) = gradient(mg.det, np.diag(diagonal))
+    np.testing.assert_allclose(g, np.diag(diagonal.prod() / diagonal), rtol=1e-12)
+
+
+def test_the_gradient_of_a_long_mean_of_halves_is_no_zero() -> None:
+    x = mg.zeros(70_000, dtype="float16", requires_grad=True)  # a float16 ends at 65504
+    (g,) = mg.autograd.grad(x.mean() * 64, [x])
+    np.testing.assert_array_equal(g.numpy(), np.float16(64) * np.float16(1 / 70_000))
+
+
 def test_gradient_of_cholesky_is_symmetric() -> None:
     (g,) = gradient(lambda a: mg.cholesky(a) ** 3, [[[4.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.5, 0.2, 2.0]]])
     np.testing.assert_array_equal(g, g.swapaxes(-1, -2))
@@ -154,4 +182,6 @@ CHECKS = [  # for test_mutation.py, as functions without arguments
     partial(test_equal_arguments_get_half_the_gradient_each, mg.minimum),
     test_arctan2_is_flat_at_the_origin,
     test_gradient_of_cholesky_is_symmetric,
+    test_the_gradient_of_a_large_determinant_is_taken_by_the_inverse,
+    test_the_gradient_of_a_long_mean_of_halves_is_no_zero,
 ]

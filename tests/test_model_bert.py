@@ -9,9 +9,9 @@ from itertools import combinations, islice
 import numpy as np
 import pytest
 from minigrad_models.bert import attend, evaluation, spec, tasks, text
-from minigrad_models.bert.batches import BLANKS, IGNORED, Labelled, MaskedPairs, encoded, joined, mask_tokens
+from minigrad_models.bert.batches import BLANKS, IGNORED, Labelled, MaskedPairs, mask_tokens
 from minigrad_models.bert.examples import columns_of, data_of, examples_of
-from minigrad_models.bert.model import segments_of
+from minigrad_models.bert.tokens import encoded, joined, segments_of
 
 import minigrad as mg
 from minigrad import zoo
@@ -187,7 +187,7 @@ def test_the_loss_and_all_gradients_equal_those_of_a_twin_in_pytorch(task, norm,
         )
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", (*TASKS, "fill", "embed"))
 @pytest.mark.parametrize("positions", ["learned", "rotary"])
 def test_more_padding_changes_no_result(task, positions):
     model, batch = made(task, positions=positions)
@@ -204,7 +204,7 @@ def test_more_padding_changes_no_result(task, positions):
         assert (float(amount), units) == (pytest.approx(float(before[name][0]), rel=1e-12), before[name][1])
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", (*TASKS, "fill", "embed"))
 def test_the_gradients_of_every_task_agree_with_finite_differences(task):
     """In float64, along a random direction of all parameters."""
     model, batch = made(task)
@@ -483,6 +483,20 @@ def test_blanks_are_filled_with_the_likeliest_words(pretrained, capsys):
     )
     assert main(["predict", str(pretrained), "the <mask> sat"]) == 0
     assert "<mask>: {" in capsys.readouterr().out
+
+
+def test_only_words_or_only_vectors_are_learned_where_that_is_the_task(pretrained, tmp_path, monkeypatch):
+    monkeypatch.setattr(evaluation, "STEPS", 20)
+    for task, answer in {"fill": "words", "embed": "same"}.items():
+        zoo.train("bert", tmp_path / task, progress=False, task=task, init=str(pretrained), **TUNED)
+        loaded = zoo.load(tmp_path / task)
+        found = loaded.evaluate()
+        assert found[f"{answer}_right_margin"] == found[f"{answer}_right"] - found[f"{answer}_right_by_bag"]
+        assert "follows_right" not in found
+    (likeness,) = loaded.predict("Ana was sad. | Ana was sad.")
+    assert likeness["cosine"] == pytest.approx(1, abs=1e-3) and "same" not in likeness
+    (filled,) = zoo.load(tmp_path / "fill").predict("Ana had a [MASK] kite. | It was <mask>.")
+    assert {"<mask> 1", "<mask> 2"} <= set(filled) and "follows" not in filled
 
 
 def test_what_cannot_be_answered_is_refused_with_an_instance_of_what_can(pretrained, tuned):

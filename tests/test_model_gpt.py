@@ -21,6 +21,7 @@ from minigrad.data.errors import DataError
 from minigrad.decode import LanguageModel, Sampling, generate
 from minigrad.errors import ArgumentError, NonFiniteError
 from minigrad.nn import functional as F
+from minigrad.tracer import Tracer, tracing
 from minigrad.zoo import load_as, trainer_of
 from minigrad.zoo.config import configure
 
@@ -219,6 +220,26 @@ def test_of_a_prompt_that_is_longer_than_the_context_as_much_counts_as_fits():
         with mg.no_grad():
             wanted = model(stream[:, 1:])[:, -1].numpy()
         np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
+
+
+def test_a_batch_of_prompts_goes_through_the_blocks_once_and_only_its_last_positions_get_scores():
+    scored = set()
+
+    class Shapes(Tracer):
+        def called(self, op, inputs, attrs, outputs, seconds):
+            shapes = [output.shape for output in (outputs if isinstance(outputs, tuple) else [outputs])]
+            scored.update(shape for shape in shapes if shape and (shape[0], shape[-1]) == (3, VOCAB))
+
+    model, prompts, passes = model_of(), tokens_of(batch=3, length=6), []
+    model.encoder.register_forward_hook(lambda module, given, out: passes.append(out.shape[:2]))
+    with mg.no_grad():
+        wanted = model(prompts)[:, -1].numpy()
+    passes.clear()
+    with tracing(Shapes()):
+        found = LanguageModel(model)(prompts)
+    assert passes == [(3, 6)]
+    assert scored == {(3, 1, VOCAB), (3, VOCAB)}
+    np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
 
 
 def test_weights_start_as_those_of_gpt_2_and_by_their_inputs_inside_a_block():

@@ -20,8 +20,7 @@ from minigrad_models.translator.translation import reading
 import minigrad as mg
 from minigrad import zoo
 from minigrad.data import BOS, EOS, MASK, PAD, DataError, Padded, PairBatch, PairBatches, WordTokenizer
-from minigrad.decode import EncoderDecoder, beam_search, greedy, greedy_all, search_all
-from minigrad.decode.encoder_decoder import NEVER
+from minigrad.decode import EncoderDecoder, SpecialIds, beam_search, greedy, greedy_all, search_all
 from minigrad.decode.translation import pieces_of
 from minigrad.errors import ArgumentError, MinigradError, NonFiniteError
 from minigrad.zoo import trainer_of
@@ -245,14 +244,14 @@ def test_one_beam_is_greedy_and_special_tokens_are_never_said():
     for seed in range(4):
         model = new(seed)
         with mg.no_grad():
-            model.embedding.weight[NEVER] *= 5  # they would be said often
+            model.embedding.weight[list(SpecialIds().never)] *= 5  # they would be said often
         said = greedy_all(model, SOURCES)
         prompt = np.full((3, 1), BOS)
         found = beam_search(EncoderDecoder(model, SOURCES), prompt, beams=1, length=22, end=EOS)
         plain = greedy(EncoderDecoder(model, SOURCES), prompt, length=22, end=EOS)
         assert [one[0].tokens for one in found] == plain
         assert [one[0].tokens for one in search_all(model, SOURCES, beams=1)] == said
-        assert not {token for tokens in [*said, *plain] for token in tokens} & {*NEVER, EOS}
+        assert not {token for tokens in [*said, *plain] for token in tokens} & {*SpecialIds().never, EOS}
 
 
 def test_scheduled_sampling_feeds_some_of_the_models_own_choices():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import operator
 from typing import Any
 
@@ -449,3 +450,34 @@ def test_whole_numbers_of_numpy_stand_wherever_those_of_python_do(name):
     (value, gradient), (same_value, same_gradient) = found
     np.testing.assert_array_equal(same_value, value)
     np.testing.assert_array_equal(same_gradient, gradient)
+
+
+def test_size_is_the_number_of_elements_and_called_the_shape_or_one_axis_of_it() -> None:
+    x = mg.zeros(4, 3)
+    assert (x.size, repr(x.size), f"{x.size:4}", json.dumps([x.size])) == (12, "12", "  12", "[12]")
+    assert isinstance(x.size, int) and {12: "found"}[x.size] == "found" and type(x.size * 2) is int
+    assert (x.size(), x.size(0), x.size(-1), x.size(dim=1)) == ((4, 3), 4, 3, 3)
+    with pytest.raises(MinigradError, match="size: there is no such axis"):
+        x.size(2)
+    with pytest.raises(MinigradError, match="an axis must be a whole number"):
+        x.size((0, 1))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("compute", [*ARITHMETIC, *COMPARISONS])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "int64"])
+def test_size_counts_as_a_plain_number_beside_arrays_scalars_and_tensors(compute: Any, dtype: str) -> None:
+    size = mg.zeros(3).size
+    for other in (np.ones(2, dtype), np.ones((), dtype), np.ones(2, dtype)[0], mg.ones(2, dtype=dtype)):
+        for found, expected in ((compute(other, size), compute(other, 3)), (compute(size, other), compute(3, other))):
+            assert type(found) is type(expected) and found.dtype == expected.dtype
+            np.testing.assert_array_equal(found, expected)
+
+
+def test_numpys_functions_take_size_as_a_plain_number() -> None:
+    size, x = mg.zeros(3).size, np.ones(3, np.float32)
+    assert np.where([True, False, True], x, size).dtype == np.clip(x, 0, size).dtype == np.float32
+    assert np.result_type(np.float32, size) == np.float32
+    assert np.full_like(x, size).tolist() == [3, 3, 3] and np.stack([size, size]).tolist() == [3, 3]
+    assert np.zeros(size).shape == np.empty((2, size))[0].shape == x.reshape(size).shape == (3,)
+    x /= size
+    assert x.dtype == np.float32

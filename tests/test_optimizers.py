@@ -353,6 +353,17 @@ def test_zero_grad_forgets_all_gradients() -> None:
     assert all(p.grad is None for p in params)
 
 
+def test_zero_grad_may_set_the_gradients_that_there_are_to_zeros() -> None:
+    model = mg.nn.Linear(2, 1)
+    optimizer = optim.SGD(model.parameters())
+    for zero_grad in (optimizer.zero_grad, model.zero_grad):
+        model.weight.sum().backward()
+        zero_grad(set_to_none=False)
+        assert model.weight.grad is not None and model.weight.grad.tolist() == [[0, 0]] and model.bias.grad is None
+        zero_grad(set_to_none=True)
+        assert model.weight.grad is None
+
+
 @every_optimizer
 def test_a_run_that_was_saved_and_resumed_ends_with_the_same_bits(name: str, tmp_path: Path, device: str) -> None:
     targets = [mg.tensor(t, dtype="float32", device=device) for t in TARGETS]

@@ -1,105 +1,56 @@
-"""Weights of 8 and 4 bits after training: within half a scale of the floats, everything else as it was, and kept in files."""
+"""Weights of 8 and 4 bits after training: within half a step of the floats, everything else as it was, and kept in files."""
 
 from __future__ import annotations
 
-import copy
-
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from support.module_examples import Model, Tied, assert_same, values
 
 import minigrad as mg
 from minigrad import nn
 from minigrad.errors import ArgumentError
-from minigrad.nn.quant import LARGEST, QuantizedLinear, packed_nibbles, to_integers, unpacked_nibbles
+from minigrad.nn.quant import FORMATS
 
-BITS = sorted(LARGEST)
-
-
-def uneven(shape: tuple[int, int], dtype: str = "float32", seed: int = 0) -> np.ndarray:
-    """Random weights whose rows differ in size by powers of ten, so that one scale for all of them would fail."""
-    rng = np.random.default_rng(seed)
-    return (rng.standard_normal(shape) * 10.0 ** rng.integers(-3, 3, (shape[0], 1))).astype(dtype)
+BITS = sorted(FORMATS)
 
 
-def layer(weight: np.ndarray, bias: bool = True) -> nn.Linear:
-    made = nn.Linear(weight.shape[1], weight.shape[0], bias=bias, dtype=weight.dtype)
+def layer(weight: np.ndarray) -> nn.Linear:
+    made = nn.Linear(weight.shape[1], weight.shape[0])
     with mg.no_grad():
         made.weight[...] = weight
     return made
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-@pytest.mark.parametrize("bits", BITS)
-def test_no_weight_is_farther_than_half_a_scale_from_its_stand_in(bits, dtype):
-    weight = uneven((40, 301), dtype)
-    small = nn.quantized(layer(weight), bits)
-    scales = small.scales.numpy().astype("float64")
-    exact = np.abs(weight.astype("float64")).max(axis=1, keepdims=True) / {8: 127, 4: 7}[bits]
-    assert (np.abs(scales - exact) <= np.spacing(small.scales.numpy())).all()  # the next number of this dtype
-    rounding = np.finfo(dtype).eps * LARGEST[bits]  # of the product of a whole number and a scale
-    errors = np.abs(weight.astype("float64") - small.weight.numpy()) / scales
-    assert errors.max() <= 0.5 + rounding
-    assert (errors.max(axis=1) > 0.4).all()  # and in every row some are that far: nothing kept the fractions
+def uneven(*shape: int) -> np.ndarray:
+    """Random weights whose rows differ in size by powers of ten, so that one scale for all of them would fail."""
+    rng = np.random.default_rng(0)
+    return (rng.standard_normal(shape) * 10.0 ** rng.integers(-3, 3, (shape[0], 1))).astype("float32")
 
 
 @pytest.mark.parametrize("bits", BITS)
-def test_the_integers_are_those_of_the_formula(bits):
-    weight = uneven((9, 33), "float64")
-    integers, scales = to_integers(weight, bits)
-    largest = 2 ** (bits - 1) - 1
-    exact = np.array([[round(w / (max(map(abs, row)) / largest)) for w in row] for row in weight.tolist()])
-    assert (integers == exact).all() and integers.dtype == np.int8
-    assert (np.abs(integers).max(axis=1) == largest).all()
-
-
-@pytest.mark.parametrize("dtype", ["float16", "float32"])
-@pytest.mark.parametrize("bits", BITS)
-@pytest.mark.parametrize("size", [0.0, 1e-7, 1e-38, 6e4])
-def test_rows_of_zeros_of_almost_nothing_and_of_the_largest_numbers_stay_finite(size, bits, dtype):
-    weight = np.linspace(-size, size, 12, dtype="float64").reshape(2, 6).astype(dtype)
-    small = nn.quantized(layer(weight), bits)
-    scale = small.scales.numpy().astype("float64")
-    error = np.abs(weight.astype("float64") - small.weight.numpy())
-    assert (scale > 0).all() and (error <= scale * (0.5 + np.finfo(dtype).eps * LARGEST[bits])).all()
-    if size == 0:
-        assert not small.weight.numpy().any()
-
-
-def test_a_scale_that_float16_would_round_down_is_rounded_up_so_that_the_largest_weight_fits():
-    smallest = 2.0**-24  # of float16: the scale is 1.4 of them, and has to become 2, not 1
-    integers, scales = to_integers((np.array([[178, -178, 3, 100]]) * smallest).astype("float16"), 8)
-    assert (scales / smallest).tolist() == [[2]] and integers.tolist() == [[89, -89, 2, 50]]
-
-
-@settings(max_examples=50, deadline=None)
-@given(rows=st.integers(1, 4), columns=st.integers(1, 9), seed=st.integers(0, 999))
-def test_two_numbers_share_a_byte_and_come_apart_again(rows, columns, seed):
-    integers = np.random.default_rng(seed).integers(-8, 8, (rows, columns)).astype("int8")
-    packed = packed_nibbles(integers)
-    assert packed.shape == (rows, -(-columns // 2)) and packed.dtype == np.uint8
-    assert (unpacked_nibbles(mg.tensor(packed), columns).numpy() == integers).all()
-
-
-def test_the_first_number_of_a_byte_is_in_its_lower_half():
-    assert packed_nibbles(np.array([[-7, 7, 0]], "int8")).tolist() == [[0x1 | 0xF << 4, 0x8 | 0x8 << 4]]
+def test_no_weight_is_farther_than_half_a_step_of_its_block_from_its_stand_in(bits):
+    weight = uneven(40, 320)
+    blocks = weight.reshape(40, 10, 32)
+    stand_in = nn.quantized(layer(weight), bits).weight.dequantized().reshape(blocks.shape)
+    span = {8: 2 * np.abs(blocks).max(-1), 4: blocks.max(-1) - blocks.min(-1)}[bits]
+    steps = span[..., None] / {8: 254, 4: 15}[bits]
+    errors = np.abs(blocks - stand_in) / steps
+    assert errors.max() <= 0.53  # the scales themselves are rounded to float16
+    assert (errors.max(axis=-1) > 0.3).all()  # and in every block some are that far: nothing kept the fractions
 
 
 @pytest.mark.parametrize("bits", BITS)
-def test_the_output_is_that_of_the_dequantised_weight_and_gradients_reach_input_and_bias(bits, device):
-    weight, x = uneven((4, 7), "float64"), np.random.default_rng(1).standard_normal((3, 7))
-    original = layer(weight).to(device=device)
+def test_the_output_is_that_of_the_stand_in_and_gradients_reach_input_and_bias(bits, device):
+    x = np.random.default_rng(1).standard_normal((3, 7)).astype("float32")
+    original = layer(uneven(4, 7)).to(device=device)
     small = nn.quantized(original, bits)
-    scale = np.abs(weight).max(axis=1, keepdims=True) / (2 ** (bits - 1) - 1)
-    stand_in = np.rint(weight / scale) * scale
+    stand_in = mg.Tensor(small.weight.dequantized()).numpy()
     given = mg.tensor(x, device=device, requires_grad=True)
     out = small(given)
     assert out.device == original(given).device
-    np.testing.assert_allclose(out.numpy(), x @ stand_in.T + original.bias.numpy(), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(out.numpy(), x @ stand_in.T + original.bias.numpy(), rtol=1e-4, atol=1e-4)
     out.sum().backward()
-    np.testing.assert_allclose(given.grad.numpy(), np.tile(stand_in.sum(axis=0), (3, 1)), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(given.grad.numpy(), np.tile(stand_in.sum(axis=0), (3, 1)), rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(small.bias.grad.numpy(), np.full(4, 3.0))
     assert original.bias.grad is None and [name for name, _ in small.named_parameters()] == ["bias"]
 
@@ -115,7 +66,7 @@ def test_the_model_itself_is_left_as_it_was_and_its_copy_shares_nothing_with_it(
             parameter[...] = 7
     assert_same(before, values(model))
     linears = {name for name, module in model.named_modules() if isinstance(module, nn.Linear)}
-    assert {name for name, module in small.named_modules() if isinstance(module, QuantizedLinear)} == linears
+    assert {name for name, _ in small.named_packed()} == {f"{name}.weight" for name in linears}
     assert linears == {"blocks.0.fc", "blocks.1.fc", "head"}
     assert not small.blocks[0].fc.bias.requires_grad and small.blocks[1].fc.bias.requires_grad
     assert not small.blocks[0].fc.training and small.blocks[1].fc.training
@@ -124,13 +75,15 @@ def test_the_model_itself_is_left_as_it_was_and_its_copy_shares_nothing_with_it(
 def test_everything_but_the_weights_of_linears_is_copied_bit_for_bit():
     model = Model()
     model(mg.randn(5, 3))  # the norms have seen something
-    old, new = values(model), values(nn.quantized(model, 4))
-    replaced = {name for name in old if name not in new}
+    old, small = values(model), nn.quantized(model, 4)
+    replaced = {name for name, _ in small.named_packed()}
     assert replaced == {"blocks.0.fc.weight", "blocks.1.fc.weight", "head.weight"}
-    assert {name for name in new if name not in old} == {
-        f"{name.removesuffix('weight')}{part}" for name in replaced for part in ("weight_int4", "scales")
-    }
-    assert_same({k: v for k, v in old.items() if k in new}, {k: v for k, v in new.items() if k in old})
+    assert_same({k: v for k, v in old.items() if k not in replaced}, plain(small))
+
+
+def plain(model: nn.Module) -> dict[str, np.ndarray]:
+    """The values of what is not packed."""
+    return {k: v.numpy().copy() for k, v in model.state_dict().items() if isinstance(v, mg.Tensor)}
 
 
 class Mixed(nn.Module):
@@ -152,18 +105,17 @@ class Mixed(nn.Module):
         return self.own(self.right(self.left(self.again(self.first(self.words(x))))))
 
 
-def test_tied_weights_stay_tied_floats_and_a_layer_used_twice_stays_one():
+def test_a_weight_that_a_table_or_a_layer_of_another_class_shares_stays_as_it_is():
     model = Mixed()
     small = nn.quantized(model)
-    assert isinstance(small.first, QuantizedLinear) and small.again is small.first
-    assert type(small.words.out) is nn.Linear and small.words.out.weight is small.words.table.weight
-    assert type(small.left) is nn.Linear and small.left.weight is small.right.weight
-    assert type(small.own) is Mixed.Doubled
-    assert sum(isinstance(module, QuantizedLinear) for module in small.modules()) == 1
+    assert {name for name, _ in small.named_packed()} == {"first.weight", "left.weight"}
+    assert small.again is small.first and small.left.weight is small.right.weight
+    assert small.words.out.weight is small.words.table.weight and isinstance(small.own.weight, nn.Parameter)
     with mg.no_grad():
-        model.first.weight[...] = small.first.weight
+        model.first.weight[...] = small.first.weight.dequantized()
+        model.left.weight[...] = small.left.weight.dequantized()
     ids = mg.tensor([0, 3])
-    np.testing.assert_array_equal(small(ids).numpy(), model(ids).numpy())
+    np.testing.assert_allclose(small(ids).numpy(), model(ids).numpy(), rtol=0, atol=1e-5)
 
 
 def test_hooks_come_along_and_errors_name_the_place():
@@ -185,23 +137,15 @@ def test_a_file_brings_back_the_same_bits_into_a_fresh_model(bits, tmp_path):
     x = mg.randn(2, 5, 32)
     mg.save(model.state_dict(), tmp_path / "float.safetensors")
     mg.save(small.state_dict(), tmp_path / "small.safetensors")
-    again = nn.quantized(fresh(), bits).eval()
+    again = fresh().eval()
     assert (again(x).numpy() != small(x).numpy()).any()
     again.load_state_dict(mg.load(tmp_path / "small.safetensors"))
-    assert_same(values(small), values(again))
+    assert_same(plain(small), plain(again))
     np.testing.assert_array_equal(again(x).numpy(), small(x).numpy())
     assert (tmp_path / "small.safetensors").stat().st_size < (tmp_path / "float.safetensors").stat().st_size
 
 
-def test_a_state_of_floats_or_of_other_bits_is_refused():
-    model = nn.Sequential(nn.Linear(1, 4))  # with one input, 8 and 4 bits take as many bytes
-    eight, four = nn.quantized(model, 8), nn.quantized(model, 4)
-    for state in (model.state_dict(), four.state_dict()):
-        with pytest.raises(nn.StateError, match=r"missing: 0\.weight_int8"):
-            eight.load_state_dict(state)
-
-
-@pytest.mark.parametrize(("bits", "limit"), [(8, 0.26), (4, 0.135)])
+@pytest.mark.parametrize(("bits", "limit"), [(8, 0.27), (4, 0.16)])
 def test_a_large_layer_takes_a_quarter_or_an_eighth_of_the_bytes(bits, limit, tmp_path):
     model = nn.Linear(512, 256)
     for name, kept in (("float", model), ("small", nn.quantized(model, bits))):
@@ -223,20 +167,13 @@ def test_what_cannot_be_quantised_is_refused():
         nn.quantized(nn.Sequential(nn.ReLU()))
     with pytest.raises(ArgumentError, match="nothing to make smaller"):
         nn.quantized(nn.quantized(nn.Linear(2, 2)))
+    with pytest.raises(ArgumentError, match="single precision"):
+        nn.quantized(nn.Linear(2, 2, dtype="float64"))
     broken = Model()
     with mg.no_grad():
         broken.head.weight[0, 0] = np.nan
-    with pytest.raises(ArgumentError, match="a weight of head is infinite or not a number"):
+    with pytest.raises(ArgumentError, match="a number of head.weight is infinite or not a number"):
         nn.quantized(broken)
-
-
-@pytest.mark.parametrize("bits", BITS)
-def test_the_outputs_change_by_no_more_than_the_scales_allow(bits):
-    weight, x = uneven((30, 64), "float64"), np.random.default_rng(3).standard_normal((50, 64))
-    model = layer(weight)
-    change = np.abs(nn.quantized(model, bits)(x).numpy() - model(x).numpy())
-    allowed = np.abs(x).sum(axis=1)[:, None] * (np.abs(weight).max(axis=1) / LARGEST[bits] / 2)  # (50, 30)
-    assert (change <= allowed * (1 + 1e-9)).all() and (change > allowed / 100).mean() > 0.8
 
 
 def test_the_comparison_prints_and_returns_bytes_and_measures(capsys):
@@ -252,12 +189,13 @@ def test_the_comparison_prints_and_returns_bytes_and_measures(capsys):
     rows = nn.compare_quantized(model, small, evaluate)
     assert modes == [(False, False)] * 2
     assert model.training and small[1].training
-    assert rows["bytes"] == (4 * (64 * 32 + 32), 64 * 32 // 2 + 4 * 32 + 4 * 32)
-    means = [float((x @ part.weight.numpy().T + part.bias.numpy()).mean()) for part in (model[0], small[0])]
+    assert rows["bytes"] == (4 * (64 * 32 + 32), 64 * 32 // 32 * 20 + 4 * 32)
+    weights = model[0].weight.numpy(), small[0].weight.dequantized()
+    means = [float((x @ weight.T + model[0].bias.numpy()).mean()) for weight in weights]
     assert rows["mean"] == pytest.approx(means, abs=1e-6) and rows["share"] == (0.5, 0.5)
     head, size, mean, share = capsys.readouterr().out.splitlines()
     assert head.split() == ["model", "quantised", "change"]
-    assert size.split() == ["bytes", "8,320", "1,280", "-84.6%"]
+    assert size.split() == ["bytes", "8,320", "1,408", "-83.1%"]
     assert mean.split() == [
         "mean",
         f"{rows['mean'][0]:.5f}",
@@ -272,11 +210,4 @@ def test_the_comparison_takes_one_number_and_refuses_two_that_have_no_common_nam
     small = nn.quantized(model)
     assert nn.compare_quantized(model, small, lambda judged: 2)["result"] == (2.0, 2.0)
     with pytest.raises(ArgumentError, match="different numbers"):
-        nn.compare_quantized(model, small, lambda judged: {type(judged).__name__: 1.0})
-
-
-def test_a_quantised_model_can_be_copied_and_moved_to_another_dtype():
-    small = nn.quantized(nn.Linear(6, 4), 4)
-    twin = copy.deepcopy(small).to("float64")
-    assert twin(mg.ones(1, 6, dtype="float64")).dtype == "float64" and twin.weight_int4.dtype == "uint8"
-    np.testing.assert_allclose(twin.weight.numpy(), small.weight.numpy(), rtol=1e-6)
+        nn.compare_quantized(model, small, lambda judged: {type(judged.weight).__name__: 1.0})

@@ -232,40 +232,40 @@ def loaded(run):
 
 
 def test_a_text_is_continued_without_what_is_no_text(loaded):
-    pieces = list(loaded.sample("Ana", length=300, sampling=Sampling(50.0)))
+    pieces = list(loaded.sample("Ana", tokens=300, sampling=Sampling(50.0)))
     assert len("".join(pieces)) == 300
     assert not any(special in "".join(pieces) for special in SPECIALS)
-    assert "".join(loaded.sample("Ana", length=300, sampling=Sampling(50.0), seed=1)) != "".join(pieces)
+    assert "".join(loaded.sample("Ana", tokens=300, sampling=Sampling(50.0), seed=1)) != "".join(pieces)
 
 
 def test_with_and_without_a_cache_the_same_is_written_past_the_context(loaded):
     assert loaded.config.context < 40
     for how in (Sampling(0), Sampling(1.0, top_k=10), Sampling(0.8, top_p=0.9, repetition_penalty=1.2)):
         texts = {
-            "".join(loaded.sample("Ana ", length=40, sampling=how, seed=3, cached=cached)) for cached in (True, False)
+            "".join(loaded.sample("Ana ", tokens=40, sampling=how, seed=3, cached=cached)) for cached in (True, False)
         }
         assert len(texts) == 1
 
 
 def test_a_stop_string_ends_the_text(loaded):
-    whole = "".join(loaded.sample("Ana", length=60, seed=2))
+    whole = "".join(loaded.sample("Ana", tokens=60, seed=2))
     stop = whole[20:23]
-    assert "".join(loaded.sample("Ana", length=60, seed=2, stop=[stop])) == whole[: whole.index(stop)]
+    assert "".join(loaded.sample("Ana", tokens=60, seed=2, stop=[stop])) == whole[: whole.index(stop)]
 
 
 def test_unknown_characters_are_left_out_and_named_once(loaded):
     said = []
-    found = "".join(loaded.sample("Aña€n€a", length=20, notice=said.append))
+    found = "".join(loaded.sample("Aña€n€a", tokens=20, notice=said.append))
     assert said == ["the model was trained on text without 'ñ', '€': left out of the prompt"]
-    assert found == "".join(loaded.sample("Aana", length=20))
+    assert found == "".join(loaded.sample("Aana", tokens=20))
     with pytest.warns(UserWarning, match="'€'"):
-        assert "".join(loaded.sample("€", length=20)) == "".join(loaded.sample("", length=20))
+        assert "".join(loaded.sample("€", tokens=20)) == "".join(loaded.sample("", tokens=20))
 
 
 def test_a_prompt_longer_than_the_context_is_said_once_and_only_its_end_counts(loaded):
     said = []
     end = "he went home. "
-    texts = {"".join(loaded.sample(start + end, length=20, notice=said.append)) for start in ("Ana sat. ", "Bread. ")}
+    texts = {"".join(loaded.sample(start + end, tokens=20, notice=said.append)) for start in ("Ana sat. ", "Bread. ")}
     assert len(texts) == 1
     assert len(said) == 2 and "the model sees 8 at once" in said[0]
 
@@ -276,10 +276,10 @@ def test_nothing_is_continued_after_a_line_end_if_there_is_one():
     assert beginning(CharTokenizer("ab")) == [5]
 
 
-def test_a_negative_length_is_refused_before_anything_is_computed(loaded):
-    with pytest.raises(ArgumentError, match="no text of such a length"):
-        loaded.sample("Ana", length=-1)
-    assert list(loaded.sample("Ana", length=0)) == []
+def test_a_negative_number_of_tokens_is_refused_before_anything_is_computed(loaded):
+    with pytest.raises(ArgumentError, match="no text of so many tokens"):
+        loaded.sample("Ana", tokens=-1)
+    assert list(loaded.sample("Ana", tokens=0)) == []
 
 
 def test_a_model_that_diverged_says_so(loaded):
@@ -302,25 +302,25 @@ def test_a_continuation_goes_on_with_the_rows_that_are_selected(loaded):
 
 
 def test_the_command_writes_prompt_and_text_and_the_same_for_the_same_seed(run, loaded, capsys):
-    assert main(["sample", run, "Ana", "--length", "30", "--top-k", "9", "--top-p", "0.9", "--seed", "4"]) == 0
+    assert main(["sample", run, "Ana", "--tokens", "30", "--top-k", "9", "--top-p", "0.9", "--seed", "4"]) == 0
     first = capsys.readouterr()
     how = Sampling(0.8, top_k=9, top_p=0.9)
-    assert first.out == "Ana" + "".join(loaded.sample("Ana", length=30, sampling=how, seed=4)) + "\n"
+    assert first.out == "Ana" + "".join(loaded.sample("Ana", tokens=30, sampling=how, seed=4)) + "\n"
     assert first.err == ""
-    assert main(["sample", run, "Ana", "--length=30", "--top-k=9", "--top-p=0.9", "--seed=4", "--no-cache"]) == 0
+    assert main(["sample", run, "Ana", "--tokens=30", "--top-k=9", "--top-p=0.9", "--seed=4", "--no-cache"]) == 0
     assert capsys.readouterr().out == first.out
 
 
 def test_greedy_is_temperature_0(run, capsys):
     texts = []
     for way in (["--greedy"], ["--temperature", "0"], ["--greedy", "--seed", "5"]):
-        assert main(["sample", run, "--length", "25", *way]) == 0
+        assert main(["sample", run, "--tokens", "25", *way]) == 0
         texts.append(capsys.readouterr().out)
     assert texts[0] == texts[1] == texts[2]
 
 
 def test_a_prompt_with_what_is_not_known_is_said_to_the_terminal_and_not_into_the_text(run, capsys):
-    assert main(["sample", run, "An€a", "--length", "5"]) == 0
+    assert main(["sample", run, "An€a", "--tokens", "5"]) == 0
     shown = capsys.readouterr()
     assert shown.err == "minigrad: the model was trained on text without '€': left out of the prompt\n"
     assert shown.out.startswith("An€a")
@@ -335,7 +335,7 @@ def test_a_prompt_with_what_is_not_known_is_said_to_the_terminal_and_not_into_th
         (["--temperature", "-1"], "temperature cannot be -1"),
         (["--repetition-penalty", "0.5"], "repetition_penalty cannot be 0.5"),
         (["--stop", ""], "not empty"),
-        (["--length", "-3"], "whole number from 0 up"),
+        (["--tokens", "-3"], "whole number from 0 up"),
     ],
 )
 def test_what_cannot_be_sampled_is_one_line(run, given, part, capsys):
@@ -382,7 +382,7 @@ def test_every_piece_is_shown_at_once_and_an_interruption_leaves_a_whole_line(ru
 
 
 def test_it_streams_into_a_pipe_that_may_be_closed_early(run):
-    command = [sys.executable, "-m", "minigrad", "sample", run, "Ana", "--length", "100000"]
+    command = [sys.executable, "-m", "minigrad", "sample", run, "Ana", "--tokens", "100000"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         first = process.stdout.read(20)
         process.stdout.close()

@@ -9,15 +9,16 @@ import minigrad as mg
 
 
 @pytest.mark.parametrize("largest", [True, False])
-@pytest.mark.parametrize("kind", ["distinct", "ties", "NaN", "infinities", "integers"])
-def test_the_largest_few_of_many_are_those_that_a_stable_sort_puts_first(kind, largest):
-    lines = np.random.default_rng(0).normal(size=(3, 200))
-    lines = {"ties": np.round(lines), "integers": (lines * 5).astype("int64")}.get(kind, lines)
+@pytest.mark.parametrize("kind", ["distinct", "ties", "NaN", "infinities", "integers", "booleans"])
+@pytest.mark.parametrize("k", [1, 5, 100, 211])
+def test_the_largest_few_of_many_are_those_that_a_stable_sort_puts_first(kind, largest, k):
+    lines = np.random.default_rng(0).normal(size=(3, 211))
+    lines = {"ties": np.round(lines), "integers": (lines * 5).astype("int64"), "booleans": lines > 1}.get(kind, lines)
     if kind in ("NaN", "infinities"):
-        lines[0, ::7] = np.nan if kind == "NaN" else np.inf
+        lines[0, ::7] = lines[2, 4:] = np.nan if kind == "NaN" else np.inf
         lines[1, ::9] = -np.inf
-    order = mg.argsort(lines, axis=-1, descending=largest).numpy()[:, :5]
-    values, positions = mg.topk(mg.tensor(lines.T), 5, axis=0, largest=largest)
+    order = mg.argsort(lines, axis=-1, descending=largest).numpy()[:, :k]
+    values, positions = mg.topk(mg.tensor(lines.T), k, axis=0, largest=largest)
     np.testing.assert_array_equal(positions.numpy(), order.T)
     np.testing.assert_array_equal(values.numpy(), np.take_along_axis(lines, order, -1).T)
 

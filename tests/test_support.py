@@ -35,9 +35,9 @@ for module in pkgutil.walk_packages(support.__path__, "support."):
 def test_every_helper_can_be_imported_without_pytorch_or_skips_with_the_reason():
     found = subprocess.run([sys.executable, "-c", WITHOUT_TORCH], cwd=TESTS, capture_output=True, text=True)
     assert found.returncode == 0, found.stderr
-    skipped = dict(line.split(": ") for line in found.stdout.splitlines())
+    skipped = dict(line.split(": ", 1) for line in found.stdout.splitlines())
     assert {"support.torch_oracle", "support.programs", "support.program_generator"} <= skipped.keys()
-    assert all(reason.startswith("PyTorch") and reason.endswith("is not installed") for reason in skipped.values())
+    assert all("is not installed" in reason for reason in skipped.values())
 
 
 SOURCE = """extern "C" __global__ void loop(const f4* x, f4* out, i8 n) {

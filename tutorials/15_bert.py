@@ -18,8 +18,9 @@
 # %%
 import numpy as np
 from minigrad_models import corpora
-from minigrad_models.bert.batches import IGNORED, MaskedBatch, encoded, joined, mask_tokens
-from minigrad_models.bert.model import Bert, segments_of
+from minigrad_models.bert.batches import IGNORED, MaskedBatch, mask_tokens
+from minigrad_models.bert.model import Bert
+from minigrad_models.bert.tokens import encoded, joined, segments_of
 from showing import run_folder, show
 
 import minigrad as mg
@@ -452,7 +453,8 @@ show(mg.viz.lines(curves, "twenty labelled sentences", x="steps", y="share right
 # ## Read next
 #
 # - [models/bert/model.py](../models/bert/model.py): the encoder and its heads, for blanks, classes, tags and answers.
-# - [models/bert/batches.py](../models/bert/batches.py): `mask_tokens`, and how two texts become one row.
+# - [models/bert/tokens.py](../models/bert/tokens.py): how two texts become one row.
+# - [models/bert/batches.py](../models/bert/batches.py): `mask_tokens`, which hides words.
 # - [minigrad/nn/transformer.py](../minigrad/nn/transformer.py): `Encoder`, which is GPT's and BERT's, by one switch.
 # - [models/bert](../models/bert/README.md): how to train and fine-tune one from the command line, and how good it is.
 # - Next: [16. Making it fast](16_making_it_fast.py).

@@ -160,8 +160,8 @@ for bit_count in (8, 4):
     results["float32"], results[f"int{bit_count}"] = zip(*told.values())
 
 # %% [markdown]
-# A quarter of the bytes for nothing, an eighth for next to nothing. `nn.quantized` gives each *row* a scale of its own, and
-# that matters: one weight that is much larger than the others makes the scale coarse for all that share it.
+# A quarter of the bytes for nothing, an eighth for next to nothing. `nn.quantized` gives each *block* of 32 weights a scale
+# of its own, and that matters: one weight that is much larger than the others makes the scale coarse for all that share it.
 #
 # ## Too far
 #

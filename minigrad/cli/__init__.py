@@ -22,9 +22,11 @@ from . import (
     doctor,
     evaluation,
     graph,
+    hub,
     models,
     plugins,
     report,
+    show,
     training,
 )  # fmt: skip
 from .console import explained, printable
@@ -35,7 +37,7 @@ __all__ = ["COMMANDS", "main"]
 
 COMMANDS = {
     "list": models.LIST,
-    "show": models.SHOW,
+    "show": show.SHOW,
     "new": plugins.NEW,
     "train": training.TRAIN,
     "resume": training.RESUME,
@@ -48,6 +50,7 @@ COMMANDS = {
     "attention": attention.ATTENTION,
     "average": evaluation.AVERAGE,
     "export": evaluation.EXPORT,
+    "import": hub.IMPORT,
     "check": plugins.CHECK,
     "doctor": doctor.DOCTOR,
     "demo": demo.DEMO,

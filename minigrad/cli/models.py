@@ -1,4 +1,4 @@
-"""`minigrad list` and `minigrad show`: the installed models, and their settings."""
+"""`minigrad list`: the installed models; and how other commands look one up, with its settings."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
 from ..errors import nearest
-from .console import as_command, as_json, printable, table
+from .console import as_json, printable, table
 from .parser import Command, Parser, Usage, flag_json, usage_errors
 
 if TYPE_CHECKING:
     from ..zoo import Entry, ModelSpec
 
-__all__ = ["LIST", "SHOW", "commands_of", "configured", "looked_up", "setting_hint", "settings_table"]
+__all__ = [
+    "LIST", "as_word", "commands_of", "configured", "described_settings", "looked_up", "setting_hint", "settings_table",
+]  # fmt: skip
 
 
 def _list_arguments(parser: Parser) -> None:
@@ -111,15 +113,7 @@ def commands_of(spec: ModelSpec) -> list[str]:
     return ["train", "eval", *own, *(verb for verb in verbs_of(spec) if verb in commands()), "graph"]
 
 
-def _methods_of(spec: ModelSpec) -> list[str]:
-    """The verbs of a model that are no commands, but methods of what `mg.zoo.load` returns."""
-    from ..zoo.tasks import verbs_of
-
-    own = {"draw": spec.draw, **verbs_of(spec)}
-    return [name for name, function in own.items() if function is not None and name not in commands_of(spec)]
-
-
-def _described(spec: ModelSpec, config: Any) -> list[dict[str, Any]]:
+def described_settings(spec: ModelSpec, config: Any) -> list[dict[str, Any]]:
     """Each field of a config: its name, type, value, choices, least value and help."""
     from ..zoo.config import least_of
 
@@ -140,68 +134,15 @@ def _described(spec: ModelSpec, config: Any) -> list[dict[str, Any]]:
 def settings_table(spec: ModelSpec, config: Any) -> str:
     """The settings with their values, as `--help` and `show` print them."""
     rows = []
-    for setting in _described(spec, config):
+    for setting in described_settings(spec, config):
         choices = f" ({', '.join(map(str, setting['choices']))})" if setting["choices"] else ""
-        rows.append(
-            (f"  {_as_word(setting['name'], setting['value'])}", setting["type"], f"{setting['help']}{choices}")
-        )
+        rows.append((f"  {as_word(setting['name'], setting['value'])}", setting["type"], f"{setting['help']}{choices}"))
     return table(rows)
 
 
-def _as_word(key: str, value: Any) -> str:
+def as_word(key: str, value: Any) -> str:
     """A setting as it can be given: `hidden=8,8`."""
     return f"{key}={','.join(map(str, value)) if isinstance(value, (tuple, list)) else value}"
 
 
-def _show_arguments(parser: Parser) -> None:
-    parser.add_argument("model", metavar="NAME[:PRESET]", help="a model of `minigrad list`")
-    flag_json(parser)
-
-
-def _show(options: Namespace) -> int:
-    from ..zoo.registry import entries
-
-    spec, preset = looked_up(options.model)
-    config, _ = configured(spec, preset, [])
-    package = next(entry.package for entry in entries() if entry.name == spec.name)
-    methods = _methods_of(spec)
-    if options.json:
-        settings = _described(spec, config)
-        presets = {name: dict(changes) for name, changes in spec.presets.items()}
-        print(
-            as_json(
-                {
-                    "name": spec.name,
-                    "preset": preset,
-                    "task": spec.task,
-                    "summary": spec.summary,
-                    "package": package,
-                    "commands": commands_of(spec),
-                    "methods": methods,
-                    "settings": settings,
-                    "presets": presets,
-                }  # fmt: skip
-            )
-        )
-        return 0
-    facts = {"task": spec.task, "package": package, "commands": ", ".join(commands_of(spec))}
-    if methods:
-        facts["in Python"] = ", ".join(f"loaded.{name}" for name in methods) + ", after loaded = mg.zoo.load(DIR)"
-    print(printable(f"{spec.name}: {spec.summary}\n\n{table(facts.items())}"))
-    print(
-        f"\nsettings{f' of the preset {preset}' if preset else ''}, with their values:\n{settings_table(spec, config)}"
-    )
-    if spec.presets:
-        rows = [
-            (f"  {spec.name}:{name}", " ".join(_as_word(key, value) for key, value in changes.items()))
-            for name, changes in spec.presets.items()
-        ]
-        print(f"\npresets:\n{table(rows)}")
-    print(f"\ntrain it:\n  {as_command('train', options.model)}")
-    return 0
-
-
 LIST = Command("list the installed models", "minigrad list 'x*' --json", _list_arguments, _list)
-SHOW = Command(
-    "show a model's settings, their defaults, and its presets", "minigrad show xor:bare", _show_arguments, _show
-)

@@ -8,8 +8,9 @@ decision that was made by comparing a run-time number.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import update_wrapper
+from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -24,10 +25,11 @@ from ..engine.writes import writes
 from ..errors import ArgumentError, describe
 from ..ir.graph import Graph
 from ..ir.sizes import with_symbols
-from ..ir.surroundings import Held, look, look_at_argument, sources, together
+from ..ir.surroundings import Held, is_called, look, look_at_argument, random_states, reads_data, sources, together
 from ..ir.trace import TraceError, Tracing
 from ..kernels.selection import implementation
 from ..ops.creation import get_default_dtype, ones
+from ..runtime.memory import without_collection
 from ..tracer import tracing
 from .program import Program
 from .quick import OTHERWISE, Quick, quick_way
@@ -67,6 +69,9 @@ class Compiled:
         self._tracing = threading.RLock()
         self._quick: Quick | None = None  # the quick way for what came last
 
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else MethodType(self, instance)  # of a class, it is a method
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         mode = local.mode
         if mode.tracers:  # who watches sees every op; a compiled function within another becomes a part of it
@@ -99,12 +104,26 @@ class Compiled:
     def _trace(self, given: Any, leaves: list[Any]) -> tuple[Trace | None, Any]:
         """Run the function while it is watched: what was traced, and its result."""
         own = [_view_of(leaf) for leaf in leaves]
-        found, had_gradient, recorded = sources(self.function, own)
+        functions: set[Any] = set()  # all that may be called
+        found, had_gradient, recorded = sources(self.function, own, functions)
+        itself = getattr(self.function, "__func__", self.function)
+        called = [f for f in functions if f is itself or is_called(f)] if not _has_data(given) else []
+        for function in [f for f in called if reads_data(f.__code__)]:
+            raise TraceError(
+                f"compile: {function.__qualname__} reads .data, of which the compiler sees nothing",
+                fix="use the tensor itself, or its detach()",
+            )
+        states = random_states(functions)
         tracer = Tracing(found, recorded)
         args, kwargs = tree.unflatten(given, own)
-        with tracing(tracer):
+        with tracing(tracer), without_collection():
             result = self.function(*args, **kwargs)
             trace = Trace(self.name, tracer, result)
+        if random_states(functions) != states:
+            raise TraceError(
+                f"compile: {self.name} draws random numbers of NumPy or Python, which would be the same at each call",
+                fix="draw with minigrad, as mg.rand() does, or pass them as arguments",
+            )
         for node in tracer.grads.keys() - tracer.cleared:  # the new gradient is added to one that is there before
             had = node in had_gradient
             trace.decisions.append(lambda node=node, had=had: (node.grad is not None) == had)  # type: ignore[misc]
@@ -150,7 +169,16 @@ class Trace:
     """One traced call: where the inputs of its program come from, what is returned, and what is changed outside."""
 
     def __init__(self, name: str, tracer: Tracing, result: Any):
-        values = [tracer.result(x) for x in tree.leaves(result) if isinstance(x, Tensor)]
+        leaves = list(tree.leaves(result))
+        values = [tracer.result(x) for x in leaves if isinstance(x, Tensor)]
+        for x in [x for x in leaves if not isinstance(x, Tensor)]:
+            inside = [tracer.sources.get(id(t.data)) for t in look(x).tensors if isinstance(t, Tensor)]
+            if isinstance(x, Iterator) or not all(isinstance(source, Held) for source in inside):
+                raise TraceError(
+                    f"compile: {name} returns an object whose tensors would be those of the first call at each call",
+                    "Tensors, also in lists, tuples, dicts and dataclasses",
+                    describe(x),
+                )
         self.form = tree.map(lambda x: _TENSOR if isinstance(x, Tensor) else x, result)
         self.returned = len(values)
         self.returns_one = self.form is _TENSOR
@@ -215,6 +243,11 @@ def trace(function: Callable[..., Any], *args: Any, other: Sequence[Any] | None 
     compiled = Compiled(function)
     compiled(*args)
     return compiled.graph() if other is None else with_symbols(compiled.graph(), trace(function, *other))
+
+
+def _has_data(given: Any) -> bool:
+    """Whether something in the arguments is called `data`: then not only Tensors have it."""
+    return any("data" in path for path, _ in tree.paths(given))
 
 
 def _view_of(leaf: Any) -> Any:

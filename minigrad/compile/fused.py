@@ -15,7 +15,7 @@ import numpy as np
 from .. import functions
 from ..engine.backend import Array
 from ..engine.modes import local, no_grad
-from ..engine.op import Function
+from ..engine.op import Function, _pick
 from ..engine.tensor import Tensor, wrap
 from ..ir import Graph, Number, Tracing, with_symbols
 from ..ir.graph import without_unused
@@ -41,54 +41,44 @@ class Generated:
         self.op, self.kinds, self.by_numba = op, kinds, by_numba
         self.rows, self.varying = op.kernels.rows, op.kernels.varying
         self.derived: dict[Any, _Derived] = {}
-        self._runs: dict[Any, _Run] = {}
+        self._runs: dict[Any, Kernel] = {}
 
-    def accepts(self, *arrays: Any, **attrs: Any) -> bool:
-        """Whether it computes this: with floats of one dtype, and rows that are not broadcast."""
-        if self._key(arrays, attrs) in self._runs:
-            return True
-        dtypes = {a.dtype.char for a in arrays if a is not None and a.dtype.kind == "f"}
+    def accepts(self, *arrays: Any, **attrs: Any) -> Any:
+        """The kernel for arrays of these shapes and dtypes; None unless they are floats of one dtype, and rows that are not broadcast."""
+        fixed = {k: v for k, v in attrs.items() if k not in self.varying} if self.varying else attrs
+        parts: list[Any] = [*fixed.items()]
+        for a in arrays:
+            parts.append(a if a is None else (a.shape, a.dtype))
+        key = tuple(parts)
+        kernel = self._runs.get(key)
+        if kernel is None and self._fits(arrays, attrs):
+            if len(self._runs) >= MOST_SIZES:
+                self._runs.clear()
+            run = _Run(self, arrays, attrs)
+            kernel = self._runs[key] = Kernel(run.forward, run.backward, self.accepts)
+        return kernel
+
+    def _fits(self, arrays: Sequence[Any], attrs: Options) -> bool:
+        dtypes = {a.dtype for a in arrays if a is not None and a.dtype.kind == "f"}
         lead, named = arrays[0].shape[:-1], zip(arrays, self.op.signature.inputs)
         alike = all(a.shape[: len(lead)] == lead for a, name in named if a is not None and name in self.rows)
         by_numpy = self.op.kernels.get("numpy")
-        fits = len(dtypes) == 1 and dtypes <= set(self.kinds) and arrays[0].size > 0
+        fits = len(dtypes) == 1 and dtypes <= {np.dtype(kind) for kind in self.kinds} and arrays[0].size > 0
         return fits and alike and (by_numpy is None or by_numpy.accepts(*arrays, **attrs))
 
     def forward(self, *arrays: Any, **attrs: Any) -> tuple[Array, Any]:
         """The output, and what the gradients need."""
-        key = self._key(arrays, attrs)
-        run = self._runs.get(key)
-        if run is None:
-            if len(self._runs) >= MOST_SIZES:
-                self._runs.clear()
-            run = self._runs[key] = _Run(self, arrays, attrs)
-        record = local.mode.record
-        given = [arrays[i] if shape is None else arrays[i].reshape(shape) for i, shape in run.places]
-        numbers = {number: attrs[name] for name, number in run.derived.numbers.items()} if self.varying else {}
-        made = (run.calls.get(record) or run.bind(record, given))(given, numbers)
-        kept = (run, numbers, *[made[i] for i in run.derived.cut.kept]) if record else None  # the engine looks at each
-        return made[0] if run.out is None else made[0].reshape(run.out), kept
+        return self.accepts(*arrays, **attrs).forward(*arrays, **attrs)
 
-    def backward(self, g: Array, kept: Any, needs: Sequence[bool], *arrays: Any, **attrs: Any) -> list[Any]:
+    def backward(self, g: Array, kept: Any, needs: Sequence[bool], *arrays: Any, **attrs: Any) -> Sequence[Any]:
         """The gradient of each input that needs one."""
-        run, numbers, *made = kept
-        given, wanted = [g if run.out is None else g.reshape(run.seed)], tuple(needs)
-        for i, shape in run.held:
-            given.append(arrays[i] if shape is None else arrays[i].reshape(shape))
-        given += made
-        grads = iter((run.calls.get(wanted) or run.bind(wanted, given))(given, numbers))
-        return [next(grads).reshape(a.shape) if need else None for a, need in zip(arrays, needs)]
-
-    def _key(self, arrays: Sequence[Any], attrs: dict[str, Any]) -> tuple[Any, ...]:
-        """What a run is for: shapes, dtypes, and the attributes that do not vary."""
-        fixed = [v for k, v in attrs.items() if k not in self.varying] if self.varying else attrs.values()
-        return (*[None if a is None else (a.shape, a.dtype.char) for a in arrays], *fixed)
+        return self.accepts(*arrays, **attrs).backward(g, kept, needs, *arrays, **attrs)
 
 
 class _Run:
     """A fused op on arrays of certain shapes: how they become rows, and the calls of its plans."""
 
-    def __init__(self, kernel: Generated, arrays: Sequence[Any], attrs: dict[str, Any]):
+    def __init__(self, kernel: Generated, arrays: Sequence[Any], attrs: Options):
         lead = arrays[0].shape[:-1] if kernel.rows else ()
         kinds: list[Any] = []
         self.places: list[Any] = []  # the number of each array that is given, and its shape as rows, if it has another
@@ -104,11 +94,41 @@ class _Run:
         if key not in kernel.derived:
             kernel.derived[key] = _Derived(kernel.op, kinds, attrs, kernel.by_numba)
         self.derived = kernel.derived[key]
-        self.held = [self.places[i] for i in self.derived.cut.held]
+        self.as_they_are = len(self.places) == len(arrays) and all(shape is None for _, shape in self.places)
+        self.held, self.kept = [self.places[i] for i in self.derived.cut.held], _pick(self.derived.cut.kept)
+        self.numbers = self.derived.numbers.items()
         _, *rest = self.derived.cut.forward.outputs[0].shape
         self.seed = (-1, *rest)  # the shape of the gradient of the output, as rows
         self.out = () if not arrays[0].ndim else (*lead, *rest) if kernel.rows and arrays[0].ndim != 2 else None
         self.calls: dict[Any, Any] = {}  # by what is wanted
+
+    def forward(self, *arrays: Any, **attrs: Any) -> tuple[Array, Any]:
+        """The output, and what the gradients need."""
+        record, given, numbers = local.mode.record, arrays, {}
+        if not self.as_they_are:
+            given = tuple([arrays[i] if shape is None else arrays[i].reshape(shape) for i, shape in self.places])
+        for name, number in self.numbers:
+            numbers[number] = attrs[name]
+        made = (self.calls.get(record) or self.bind(record, given))(given, numbers)
+        kept = (numbers, *self.kept(made)) if record else None  # the engine looks at each
+        return made[0] if self.out is None else made[0].reshape(self.out), kept
+
+    def backward(self, g: Array, kept: Any, needs: Sequence[bool], *arrays: Any, **attrs: Any) -> Sequence[Any]:
+        """The gradient of each input that needs one."""
+        numbers, *made = kept
+        given, wanted = [g if self.out is None else g.reshape(self.seed)], tuple(needs)
+        for i, shape in self.held:
+            given.append(arrays[i] if shape is None else arrays[i].reshape(shape))
+        given += made
+        grads = (self.calls.get(wanted) or self.bind(wanted, given))(given, numbers)
+        if self.as_they_are and len(grads) == len(arrays):
+            return grads
+        found = iter(grads)
+        shaped = [next(found) if need else None for need in needs]
+        for i, shape in self.places:
+            if shape is not None and needs[i]:
+                shaped[i] = shaped[i].reshape(arrays[i].shape)
+        return shaped
 
     def bind(self, wanted: bool | tuple[bool, ...], inputs: Sequence[Array]) -> Any:
         """The call of the plan for what is wanted, from inputs of the shapes of these."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numba.core.errors import NumbaError
 
+from ..engine.backend import Array
 from ..engine.op import OPS
 from ..ir.graph import Number, Step, Value, at_sizes
 from ..runtime.memory import keep_freed_memory
@@ -20,7 +21,7 @@ from .group import Group
 from .loops import Loop, describe
 from .memory import stored
 from .numba_source import HEADER, NumbaWriter
-from .source import Call, Known, LoopCall, joined, number, wrong_index
+from .source import Call, Known, LoopCall, Run, joined, number, wrong_index
 
 __all__ = ["NumbaError", "NumbaLoopCall", "WholeCall", "whole"]
 
@@ -40,51 +41,83 @@ class NumbaLoopCall(LoopCall):
         self.function = made.entry_point  # past the look at types, which are known
 
     def at(self, sizes: Mapping[str, int], ready: set[Value], xp: Any) -> Call:
-        loop, function, arrays = self.loop, self.function, _picked(self.arrays)
-        new = self.new(sizes, ready)
-        taken = [(v, self.shared[v]) for v in loop.writes if v in self.shared]
-        count = at_sizes(loop.outer[0] if loop.outer else loop.row if loop.blocked else 1, sizes)
-        grain, row = GRAIN if loop.blocked else 1, at_sizes(loop.row, sizes)
-        scratch = [(row, dtype) for dtype in loop.slots.values()]
-        shapes = [at_sizes(value.shape, sizes) for value in loop.sums]
-        sums = [(math.prod(shape), s.dtype) for s, shape in zip(loop.sums.values(), shapes)]
-        ints, numbers = at_sizes((self.ints, self.numbers), sizes)
-        varies = any(isinstance(x, Number) for x, _ in numbers)
-        fixed = ints if varies else (*ints, *[number(x, kind, {}) for x, kind in numbers])
-        threads = min(thread_count(), -(-count // grain)) if at_sizes(loop.size, sizes) >= PARALLEL else 1
+        run, arrays, new = self.bound(sizes, [], None), _picked(self.arrays), self.new(sizes, ready)
+        sums, taken = list(self.loop.sums), [(v, self.shared[v]) for v in self.loop.writes if v in self.shared]
 
         def call(known: Known) -> None:
             for value, shape, dtype in new:
                 known[value] = empty(shape, dtype)
             for value, source in taken:
                 known[value] = known[source]
-            given = (*fixed, *[number(x, kind, known) for x, kind in numbers]) if varies else fixed
-            if threads > 1 and not all_cores_busy():
-                wrong, totals = divided((*given, *arrays(known)))
-            elif sums or scratch:
-                totals = [empty(size, dtype) for size, dtype in sums]
-                rows = [empty(size, dtype) for size, dtype in scratch]
-                wrong = function(0, count, *given, *arrays(known), *totals, *rows)
+            known.update(zip(sums, run(arrays(known), known)))
+
+        return call
+
+    def alone(self, sizes: Mapping[str, int], inputs: Sequence[Value], outputs: Sequence[Value]) -> Run | None:
+        """The call as a function from all inputs of a graph to its outputs; None if it takes more, or makes others."""
+        new, read = self.new(sizes, set()), [v for v in self.arrays if v in inputs]
+        made = [*[v for v, _, _ in new], *self.loop.sums]
+        if self.arrays != [*read, *[v for v, _, _ in new]] or {*made} != {*outputs}:
+            return None
+        run, in_order = self.bound(sizes, new, [inputs.index(v) for v in read]), _picked([*map(made.index, outputs)])
+        return run if made == outputs else lambda arrays, numbers: in_order(run(arrays, numbers))
+
+    def bound(self, sizes: Mapping[str, int], new: Sequence[Any], places: Sequence[int] | None) -> Run:
+        """What fills arrays, in the order of `self.arrays`; it makes those that are `new`, the last, and returns them and the sums.
+
+        With `places`, it takes the others from there, in whatever order of memory they are.
+        """
+        loop, function = self.loop, self.function
+        count = at_sizes(loop.outer[0] if loop.outer else loop.row if loop.blocked else 1, sizes)
+        grain = GRAIN if loop.blocked else 1
+        sums = [(at_sizes(v.size, sizes), s.dtype) for v, s in loop.sums.items()]
+        memory = [*[(shape, dtype) for _, shape, dtype in new], *sums]
+        rows = [(at_sizes(loop.row, sizes), dtype) for dtype in loop.slots.values()]
+        final = [(v.dtype, at_sizes(v.shape, sizes)) for v in loop.sums]
+        as_they_are = all(len(shape) == 1 and s.dtype == dtype for s, (dtype, shape) in zip(loop.sums.values(), final))
+        ints, numbers = at_sizes((self.ints, self.numbers), sizes)
+        varies = any(isinstance(x, Number) for x, _ in numbers)
+        fixed = ints if varies else (*ints, *[number(x, kind, {}) for x, kind in numbers])
+        threads = min(thread_count(), -(-count // grain)) if at_sizes(loop.size, sizes) >= PARALLEL else 1
+
+        def run(arrays: Sequence[Array], known: Mapping[Any, Any]) -> Sequence[Array]:
+            given = [*fixed, *[number(x, kind, known) for x, kind in numbers]] if varies else [*fixed]
+            made: list[Array] = []
+            if places is None:
+                given += arrays
             else:
-                wrong, totals = function(0, count, *given, *arrays(known)), []
+                for i in places:
+                    array = arrays[i]
+                    given.append(array if array.flags.carray else array.copy())
+            for shape, dtype in memory:
+                made.append(empty(shape, dtype))
+            if threads > 1 and not all_cores_busy():
+                wrong, made[len(new) :] = divided([*given, *made[: len(new)]])
+            else:
+                given += made
+                for size, dtype in rows:
+                    given.append(empty(size, dtype))
+                wrong = function(0, count, *given)
             if wrong:
                 raise wrong_index(wrong)
-            for value, total, shape in zip(loop.sums, totals, shapes):
-                known[value] = total.astype(value.dtype, copy=False).reshape(shape)
+            if not as_they_are:
+                totals = [t.astype(dtype, copy=False).reshape(s) for t, (dtype, s) in zip(made[len(new) :], final)]
+                made[len(new) :] = totals
+            return made
 
-        def divided(given: tuple[Any, ...]) -> tuple[int, list[Any]]:
+        def divided(given: list[Any]) -> tuple[int, list[Any]]:
             share = -(-count // (threads * grain)) * grain
             edges = [*[min(k * share, count) for k in range(threads)], count]
             parts = [empty((threads, size), dtype) for size, dtype in sums]
 
             def job(k: int) -> Callable[[], int]:
-                rows = [empty(size, dtype) for size, dtype in scratch]
-                return partial(function, edges[k], edges[k + 1], *given, *[part[k] for part in parts], *rows)
+                own = [*[part[k] for part in parts], *[empty(size, dtype) for size, dtype in rows]]
+                return partial(function, edges[k], edges[k + 1], *given, *own)
 
             wrong = sum(run_parallel([job(k) for k in range(threads)]))
             return wrong, [joined(s, part) for s, part in zip(loop.sums.values(), parts)]
 
-        return call
+        return run
 
 
 class WholeCall:
@@ -156,6 +189,6 @@ def _work(entry: Group | Step) -> float:
     return math.inf
 
 
-def _picked(values: Sequence[Value]) -> Callable[[Known], Sequence[Any]]:
-    """A fast function from all that is known to what is known of some values."""
-    return itemgetter(*values) if len(values) > 1 else lambda known: [known[v] for v in values]
+def _picked(keys: Sequence[Any]) -> Callable[[Any], Sequence[Any]]:
+    """A fast function from all that is known to some of it."""
+    return itemgetter(*keys) if len(keys) > 1 else lambda known: [known[key] for key in keys]

@@ -17,10 +17,8 @@ import numpy as np
 from numba import carray, types
 
 from minigrad.maths import float32 as s, float64 as d, integers as i
-from minigrad.maths.addresses import at, matmul, stack
+from minigrad.maths.addresses import at, matmul, row, stack
 from minigrad.compile.cache import kernel
-
-__all__ = ["HEADER", "NumbaWriter"]
 
 f4, f8, i4, i8, b1 = np.float32, np.float64, np.int32, np.int64, np.bool_
 inf, nan = np.inf, np.nan
@@ -32,7 +30,7 @@ def a(dtype, ndim):
 Place = tuple[Value, int, tuple[int, ...]]
 Arguments = list[tuple[str, str]]  # names and types
 LANES = 16  # columns of a small product that are a vector
-_ORDERED = {"maximum": ("LEAST", "ordered_up"), "minimum": ("MOST", "ordered_down")}
+_ORDERED = {"maximum": "", "minimum": "-"}  # the sign of numbers that makes it a maximum
 _TYPES = {"f4": "types.float32", "f8": "types.float64", "i4": "types.int32", "i8": "types.int64", "b1": "types.boolean"}
 
 
@@ -75,19 +73,18 @@ class NumbaWriter(Writer):
     # Reductions
 
     def first(self, s: L.Reduce) -> str:
-        least, _ = _ORDERED[s.kind.function] if _is_ordered(s) else (None, "")
-        return super().first(s) if least is None else f"{self.modules[short(s.dtype)]}{least}"
+        return f"{self.modules[short(s.dtype)]}LEAST" if _is_ordered(s) else super().first(s)
 
     def write_reduce(self, s: L.Reduce) -> None:
         if not _is_ordered(s):
             return super().write_reduce(s)
-        function, dtype = s.kind.function, short(s.dtype)
-        given = self.call(_ORDERED[function][1], dtype, cast(s.name, short(s.given), dtype))
-        return self.assign(f"{s.into}_total", f"{function[:3]}({s.into}_total, {given})")
+        dtype = short(s.dtype)
+        given = self.call("ordered", dtype, _ORDERED[s.kind.function] + cast(s.name, short(s.given), dtype))
+        return self.assign(f"{s.into}_total", f"max({s.into}_total, {given})")
 
     def finished(self, s: L.Reduce) -> str:
         total = super().finished(s)
-        return self.call("unordered", short(s.dtype), total) if _is_ordered(s) else total
+        return _ORDERED[s.kind.function] + self.call("unordered", short(s.dtype), total) if _is_ordered(s) else total
 
     def write_place(self, s: L.Place) -> None:
         self.write(f"{s.name} = s.index(i8({s.index}), {self.size(s.size)})")
@@ -116,8 +113,7 @@ class NumbaWriter(Writer):
         fixed: list[str] = []  # rows that are the same all the time
         moving: list[str] = []  # and those that are others for each row
         for access, row in [(access, row) for (of, access), row in self.rows.items() if of is loop]:
-            base = self.offset(access)
-            text = f"{row} = {self.array(access.root)}[{f'{base} : {base} + {n}' if base != '0' else f':{n}'}]"
+            text = f"{row} = row({self.array(access.root)}, {self.offset(access)}, {n})"
             (moving if any(access.outer) else fixed).append(text)
         if self.literal:
             fixed += [f"{k} = carray(stack({short(t)}, {loop.row}), {loop.row})" for k, t in loop.slots.items()]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -16,17 +16,17 @@ from ..engine.tensor import Tensor, wrap
 from ..errors import ShapeError
 from ..ir.graph import Graph, Number, Size, Step, Value, at_sizes, run_step, sizes_of
 from ..kernels.selection import implementation
+from ..runtime.memory import without_collection
 from .group import Group, Layout, Schedule, group, text_of
 from .loops import Loop, describe
 from .memory import in_place, last_uses, stored, with_own_outputs
 from .numba_source import HEADER
 from .simplify import simplify
-from .source import Call, Known, LoopCall
+from .source import Call, Known, LoopCall, Run
 
 __all__ = ["Plan"]
 
 MOST_SIZES = 256  # for which the calls are remembered
-Run = Callable[[Sequence[Array], Mapping[Any, Any]], list[Array]]
 
 
 class Plan:
@@ -49,7 +49,7 @@ class Plan:
         self.numbers = list(graph.numbers())
         self.constants = {v: _plain(a) if isinstance(a, np.ndarray) else a for v, a in self.graph.constants.items()}
         self.loops: dict[Group, Loop] = {}
-        self.calls: dict[Group, LoopCall] = {}  # these loops, as numba compiled them
+        self.calls: dict[Group, Any] = {}  # these loops, as numba compiled them
         self.whole: Any = None  # or all of them as one compiled function
         self.reasons: dict[Step, str] = {}
         self.layout = Layout(self.graph)
@@ -104,7 +104,7 @@ class Plan:
         for output, target in self.into.items():
             if made[output] is not arrays[target]:
                 arrays[target][...] = made[output]
-        return [array for i, array in enumerate(made) if i not in self.into] if self.into else made
+        return [array for i, array in enumerate(made) if i not in self.into]
 
     def bound(self, arrays: Sequence[Array]) -> Run:
         """What computes all outputs from inputs of the types, shapes and dtypes of these."""
@@ -115,7 +115,8 @@ class Plan:
         if found is None:
             if len(self._runs) >= MOST_SIZES:
                 self._runs.clear()
-            found = self._runs[key] = self._bind(arrays)
+            with without_collection():
+                found = self._runs[key] = self._bind(arrays)
         return found
 
     def _check(self, arrays: Sequence[Array]) -> None:
@@ -132,10 +133,15 @@ class Plan:
         if any(map(is_cupy, arrays)):
             schedule, loops = self._for_cuda()
         xp = np if there is None else backend_of(there).xp
-        entries = self._entries(schedule, loops, sizes_of(self.graph, arrays), xp)
+        sizes = sizes_of(self.graph, arrays)
+        entries = self._entries(schedule, loops, sizes, xp)
         is_whole = self.whole is not None and there is None
         calls = [self.whole] if is_whole else [call for _, made in entries for call in made]
         constants, inputs, outputs = self.constants, self.graph.inputs, self.graph.outputs
+        if there is None and len(schedule) == len(self.calls) == 1:
+            (loop,) = self.calls.values()
+            if (direct := loop.alone(sizes, inputs, outputs)) is not None:
+                return direct
 
         def run(arrays: Sequence[Array], numbers: Mapping[Any, Any]) -> list[Array]:
             known: Known = {**constants, **numbers}

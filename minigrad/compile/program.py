@@ -24,6 +24,7 @@ from ..engine.tensor import Tensor, wrap
 from ..ir.graph import Graph, Number, Value, without_unused
 from ..ir.numbers import standing_for
 from ..ir.shapes import Shapes, hollow
+from ..runtime.memory import without_collection
 from ..tracer import tracing
 from .cut import cut
 from .plan import Plan
@@ -89,7 +90,8 @@ class Program:
             return [wrap(out) for out in self.plan.run(arrays, numbers)]
         with self._planning:
             if needs not in self._derivatives:
-                self._derivatives[needs] = Derivative(self, needs, arrays)
+                with without_collection():
+                    self._derivatives[needs] = Derivative(self, needs, arrays)
         return self._derivatives[needs].forward(inputs, arrays, numbers)
 
 

@@ -84,7 +84,7 @@ class _Search:
         if allowed is not None and not causal:
             mask = Value(allowed.shape, bool)
             self.masks[mask] = allowed
-        attrs = {"causal": causal, "scale": scale, "dropout_p": 0.0, "dropout_key": 0, "start": 0}
+        attrs = {"causal": causal, "scale": scale, "softcap": None, "dropout_p": 0.0, "dropout_key": 0, "start": 0}
         seen = self.packed(q, k, v, mask, attrs)
         if seen is None:
             wide = [self.add(OPS["reshape"], x, shape=(1,) * (4 - x.ndim) + x.shape) for x in (q, k, v)]

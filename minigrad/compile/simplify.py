@@ -184,7 +184,7 @@ class _Simplifier:
 
     def unspread(self, step: Step) -> Step:
         """Element by element, a small array does as well as one that repeats it."""
-        for i, x in enumerate(step.inputs if loop_kind(step.op) == "elementwise" else ()):
+        for i, x in enumerate(step.inputs if step.op.elementwise else ()):
             before = self.made(x, "broadcast_to")
             if before is not None:
                 inputs = (*step.inputs[:i], *before.inputs, *step.inputs[i + 1 :])

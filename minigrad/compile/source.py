@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from ..engine.backend import Array
 from ..errors import IndexingError
 from ..ir.graph import Number, Value, at_sizes
 from ..ir.lowering import SHORT, SIGNS, work_dtype
@@ -23,6 +24,7 @@ _OF_KEPT = {"element": "i8", "p": "f8", "key": "i8", "start": "i8"}
 Names = dict[str, Any]  # of operands: a name and its dtype, or a number
 Known = dict[Any, Any]  # arrays by Value, and numbers by Number
 Call = Callable[[Known], None]
+Run = Callable[[Sequence[Array], Mapping[Any, Any]], Sequence[Array]]  # from arrays and numbers to arrays
 
 
 def short(dtype: Any) -> str:

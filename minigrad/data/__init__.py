@@ -85,4 +85,4 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # a type checker knows what is here
-    __getattr__, __dir__ = public(__name__, __all__)
+    __getattr__, __dir__ = public(__name__, __all__, "data")

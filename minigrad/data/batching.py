@@ -65,11 +65,11 @@ class Padded(Batch):
     lengths: Any  # (B,) int64
 
     @classmethod
-    def of(cls, sequences: Sequence[Sequence[int]]) -> Padded:
-        """Sequences of ids, filled up with `<pad>` to the longest of them."""
+    def of(cls, sequences: Sequence[Sequence[int]], pad: int = PAD) -> Padded:
+        """Sequences of ids, filled up with `pad` to the longest of them."""
         lengths = np.array([len(sequence) for sequence in sequences], dtype=np.int64)
         mask = np.arange(lengths.max(initial=0)) < lengths[:, None]  # (T,) < (B, 1) -> (B, T)
-        ids = np.full(mask.shape, PAD, dtype=np.int64)
+        ids = np.full(mask.shape, pad, dtype=np.int64)
         ids[mask] = np.fromiter((i for sequence in sequences for i in sequence), np.int64, int(lengths.sum()))
         return cls(ids, mask, lengths)
 
@@ -209,7 +209,7 @@ class SequenceBatches(Sampler):
     """Batches of sequences of ids; sequences of similar length come together, so that little is padding.
 
     No batch holds more than `max_tokens` tokens, padding included. Sequences longer than `max_length` (or than
-    `max_tokens`) and empty ones are dropped, and `report` counts them.
+    `max_tokens`) and empty ones are dropped, and `report` counts them. `pad` and `unk` are ids of the tokenizer.
 
     >>> sampler = SequenceBatches([[5, 6], [7], [8, 9, 10], [11]], max_tokens=4, shuffle=False)
     >>> [batch.ids.tolist() for batch in sampler]
@@ -227,9 +227,11 @@ class SequenceBatches(Sampler):
         max_length: int | None = None,
         seed: int = 0,
         shuffle: bool = True,
+        pad: int = PAD,
+        unk: int = UNK,
     ):
         super().__init__(seed)
-        self.max_tokens, self.shuffle = max_tokens, shuffle
+        self.max_tokens, self.shuffle, self.pad, self.unk = max_tokens, shuffle, pad, unk
         limit = min(max_tokens, max_tokens if max_length is None else max_length)
         given = [self._checked_columns(example) for example in examples]
         empty = sum(1 for columns in given if not all(map(len, columns)))
@@ -297,7 +299,7 @@ class SequenceBatches(Sampler):
 
     def batch(self, epoch: int, index: int) -> Any:
         chosen = [self.examples[i] for i in self._order(epoch)[index]]
-        return self._made([Padded.of(column) for column in zip(*chosen)])
+        return self._made([Padded.of(column, self.pad) for column in zip(*chosen)])
 
     def _identity(self) -> dict[str, Any]:
         return {"data": self._crc, "max_tokens": self.max_tokens, "shuffle": self.shuffle}
@@ -306,7 +308,7 @@ class SequenceBatches(Sampler):
         batches = [self._lengths[chosen] for chosen in self._order(0)]
         filled = sum(int(lengths.max(axis=0).sum()) * len(lengths) for lengths in batches)
         tokens = self._lengths.sum(axis=0)
-        unknown = [sum(i == UNK for column in columns for i in column) for columns in zip(*self.examples)]
+        unknown = [sum(i == self.unk for column in columns for i in column) for columns in zip(*self.examples)]
         return BatchReport(
             examples=len(self.examples),
             batches=len(self),

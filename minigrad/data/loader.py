@@ -18,7 +18,7 @@ import numpy as np
 from ..errors import ArgumentError, CallError, describe, is_whole, nearest
 from .batching import Sampler
 from .collation import default_collate, default_convert
-from .datasets import IterableDataset, fingerprint
+from .datasets import Dataset, IterableDataset, fingerprint
 from .errors import DataError
 from .index_samplers import IndexSampler, RandomSampler, SequentialSampler, batch_count, innermost, order_of
 
@@ -111,9 +111,13 @@ class DataLoader(Sampler):
         """Whether no batch of the epoch is left."""
         return self._ended if self._streams else self.index >= len(self)
 
-    def __iter__(self) -> Iterator[Any]:
+    def begin(self) -> None:
+        """Leave an epoch that a loop, or a look at its first batch, has begun; a position that was loaded stays."""
         if self.index and not self._goes_on:
             self.epoch, self.index = self.epoch + 1, 0
+
+    def __iter__(self) -> Iterator[Any]:
+        self.begin()
         self._goes_on, self._ended = False, False
         epoch, index = self.epoch, self.index
         with closing(self._streamed(epoch, index) if self._streams else self._numbered(epoch, index)) as batches:
@@ -267,13 +271,19 @@ def _is_stream(dataset: Any) -> bool:
     if isinstance(dataset, IterableDataset) or hasattr(dataset, "__iter__") and not hasattr(dataset, "__getitem__"):
         if iter(dataset) is not dataset:
             return True
-    elif hasattr(dataset, "__getitem__"):
+    elif _is_indexed(dataset):
         return False
     raise CallError(
         "DataLoader: this is no dataset",
         "an object with __getitem__ and __len__, or an IterableDataset, which can be gone through again",
         describe(dataset),
     )
+
+
+def _is_indexed(dataset: Any) -> bool:
+    """Whether examples have numbers; for a Dataset whose methods are not written yet the answer is no."""
+    own = getattr(type(dataset), "__getitem__", None)
+    return own is not None and own is not Dataset.__getitem__ and hasattr(dataset, "__len__")
 
 
 def _check_options(options: Mapping[str, Any]) -> None:

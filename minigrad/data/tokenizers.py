@@ -6,7 +6,7 @@ import json
 import operator
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, TypeVar
 
 from ..errors import ArgumentError, CallError, IndexingError, nearest
@@ -43,11 +43,23 @@ class Tokenizer:
     """The base of all tokenizers: five special tokens with the ids 0 to 4, then a vocabulary.
 
     A subclass sets `kind` and writes `_encode`, `_decode`, `token`, `vocab_size`, `_content` and `_from_content`.
-    Special tokens are ids and never text: a text that contains "<s>" is encoded like any other text.
+    Special tokens are ids and never text: a text that contains "<s>" is encoded like any other text. Their ids are
+    attributes, None where a tokenizer has no such token; `unwritten` are those that a language model never writes.
+    `decodes_apart` says that the text of tokens does not depend on those before them.
     """
 
     kind: ClassVar[str] = ""
     kinds: ClassVar[dict[str, type[Tokenizer]]] = {}
+    pad_id: int | None = PAD
+    bos_id: int | None = BOS
+    eos_id: int | None = EOS
+    unk_id: int | None = UNK
+    mask_id: int | None = MASK
+    cls_id: int | None = BOS
+    sep_id: int | None = EOS
+    unwritten: Sequence[int] = range(len(SPECIALS))
+    decodes_apart: bool = True
+    chat_template: str | None = None
 
     def __init_subclass__(cls) -> None:
         if cls.kind:
@@ -81,7 +93,7 @@ class Tokenizer:
 
     def unknown_rate(self, texts: str | Iterable[str]) -> float:
         """The share of tokens of some texts that the vocabulary does not have."""
-        counts = Counter(i == UNK for text in as_texts(texts) for i in self.encode(text))
+        counts = Counter(i == self.unk_id for text in as_texts(texts) for i in self.encode(text))
         return counts[True] / max(1, counts.total())
 
     def to_json(self) -> str:
@@ -216,6 +228,7 @@ class WordTokenizer(ListTokenizer):
     """
 
     kind = "word"
+    decodes_apart = False  # which spaces stand between words depends on all words before
     pattern = re.compile(f"[{DIGIT}]+(?:[.,:][{DIGIT}]+)+|{LETTERS}(?:['’-]{LETTERS})*|[{MARK}]")
     no_space_before = frozenset(".,;:!?)]}%’”»…")
     no_space_after = frozenset("¿¡([{‘“«")

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from ..errors import public
 from .beam import Branch, Hypothesis, beam_search
 from .continuation import Continuation, LanguageModel
-from .encoder_decoder import EncoderDecoder, greedy_all, search_all
+from .encoder_decoder import EncoderDecoder, SpecialIds, greedy_all, search_all
 from .sampling import Sampling, generate, greedy
 from .text_stream import TextStream, continue_text
 from .translation import Translation, translate
 
 __all__ = [
-    "Branch", "Continuation", "EncoderDecoder", "Hypothesis", "LanguageModel", "Sampling", "TextStream", "Translation",
-    "beam_search", "continue_text", "generate", "greedy", "greedy_all", "search_all", "translate",
+    "Branch", "Continuation", "EncoderDecoder", "Hypothesis", "LanguageModel", "Sampling", "SpecialIds", "TextStream",
+    "Translation", "beam_search", "continue_text", "generate", "greedy", "greedy_all", "search_all", "translate",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # a type checker knows what is here

@@ -8,40 +8,19 @@ while the good one is still being written. With K = 1 this is greedy decoding, t
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..errors import ArgumentError, NonFiniteError
+from ..errors import ArgumentError
+from .beam_tree import Branch, Level, Tree
+from .candidates import candidates
 from .continuation import Continuation
 
 __all__ = ["Branch", "Hypothesis", "beam_search"]
 
 GREATEST_ALPHA = 10.0  # published ones are up to 1; with hundreds, the penalty is more than a float can be
-
-
-@dataclass(eq=False)
-class Branch:
-    """A continuation that was looked at: a node of the tree that a search leaves behind."""
-
-    token: int
-    score: float  # the sum of the logarithms of the probabilities so far
-    parent: Branch | None = None
-    children: list[Branch] = field(default_factory=list)
-    is_kept: bool = False  # whether the search continued it
-    is_final: bool = False  # whether it is finished
-    depth: int = 0  # how many tokens there are after the start
-
-    def tokens(self) -> list[int]:
-        """From the first token after the start to this one."""
-        found = []
-        branch: Branch | None = self
-        while branch is not None and branch.parent is not None:
-            found.append(branch.token)
-            branch = branch.parent
-        return found[::-1]
 
 
 @dataclass(frozen=True)
@@ -50,7 +29,13 @@ class Hypothesis:
 
     tokens: list[int]
     score: float
-    branch: Branch
+    tree: Tree = field(repr=False, compare=False)
+    node: tuple[int, int] = field(repr=False, compare=False)
+
+    @property
+    def branch(self) -> Branch:
+        """The last branch of it, in the tree of all that the search looked at."""
+        return self.tree.branches[self.node]
 
 
 def length_penalty(length: int, alpha: float) -> float:
@@ -66,11 +51,12 @@ def beam_search(
     length: int | Sequence[int],
     end: int,
     alpha: float = 1.0,
+    words: np.ndarray | None = None,
 ) -> list[list[Hypothesis]]:
     """The best continuations of each prompt (N, n), best first, at most `beams`, each of up to `length` tokens.
 
-    `length` may be one for each prompt. The tree of all that was looked at hangs on each hypothesis: go up its branch
-    to the root.
+    `length` may be one for each prompt. Scores are those of all tokens, or of `words`, in their order. The tree of all that
+    was looked at hangs on each hypothesis: go up its branch to the root.
     """
     count = len(prompt)
     lengths = [length] * count if isinstance(length, int) else list(length)
@@ -82,98 +68,90 @@ def beam_search(
         raise ArgumentError("beam_search: no such length penalty", f"alpha from 0 to {GREATEST_ALPHA:g}", alpha)
     if not count:
         return []
-    living = [[Branch(int(row[-1]), 0.0, is_kept=True)] for row in prompt]  # one at first, since all would be the same
-    finished: list[list[Branch]] = [[] for _ in range(count)]
-    found = _candidates(continuation(np.asarray(prompt)), 2 * beams)  # of N rows, then of one for each that lives
-    for step in range(max(lengths)):
-        rows: list[int] = []
-        first = 0
-        for n in range(count):
-            taken = len(living[n])
-            block, first = found[first : first + taken], first + taken
-            living[n], origins = _grown(living[n], block, finished[n], beams, end, is_last=step == lengths[n] - 1)
-            if _is_done(living[n], finished[n], beams, alpha):
-                living[n], origins = [], []
-            rows += [first - taken + origin for origin in origins]
-        if not rows:
+    search = Search(np.asarray(prompt)[:, -1], np.array(lengths), beams, end, alpha)
+    scores = continuation(np.asarray(prompt))  # of N rows, then of one for each branch that lives
+    for _ in range(max(lengths)):
+        places, logs = candidates(scores, 2 * beams)
+        rows, new = search.grow(places if words is None else words[places], logs)
+        if not len(rows):
             break
-        continuation.select(np.array(rows))
-        new = np.array([[branch.token] for branches in living for branch in branches])
-        found = _candidates(continuation(new), 2 * beams)
-    return [_ranked(branches, end, alpha)[:beams] for branches in finished]
+        continuation.select(rows)
+        scores = continuation(new[:, None])
+    return search.found()
 
 
-def _candidates(scores: np.ndarray, count: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """For each row the best tokens, the best first and of equal ones the first, with the logarithms of their probabilities."""
-    best = scores.max(axis=1, keepdims=True)
-    if not np.isfinite(best).all():
-        raise NonFiniteError(
-            "beam_search: no token can be chosen, the scores are not finite",
-            "at least one finite score in each row, and no NaN",
-            fix="the model has diverged: use an earlier checkpoint, or train with a smaller lr",
-        )
-    total = np.log(np.exp(scores - best).sum(axis=1))  # only few of the probabilities are needed
-    count = min(count, scores.shape[1])
-    least = np.partition(scores, -count, axis=1)[:, -count]
-    found = []
-    for row, bound, top, rest in zip(scores, least, best[:, 0].astype(np.float64), total):
-        places = np.flatnonzero(row >= bound)
-        places = places[np.argsort(-row[places], kind="stable")][:count]
-        found.append((places, row[places].astype(np.float64) - top - rest))
-    return found
+class Search:
+    """The branches of N sequences that live, and those that are finished: each step is a few operations on arrays of all of them.
 
+    R branches live, those of a sequence side by side. A is the number of sequences that have some.
+    """
 
-def _grown(
-    living: list[Branch],
-    found: list[tuple[np.ndarray, np.ndarray]],
-    finished: list[Branch],
-    beams: int,
-    end: int,
-    is_last: bool,
-) -> tuple[list[Branch], list[int]]:
-    """The branches of one sequence that live on after a step, and which of the old ones each grew from."""
-    looked_at = [
-        (branch.score + log, origin, token)
-        for origin, (branch, (tokens, logs)) in enumerate(zip(living, found))
-        for token, log in zip(tokens.tolist(), logs.tolist())
-        if log > -math.inf
-    ]
-    looked_at.sort(key=lambda item: -item[0])  # equal ones stay in their order
-    grown: list[Branch] = []
-    origins: list[int] = []
-    for rank, (score, origin, token) in enumerate(looked_at[: 2 * beams]):
-        branch = Branch(token, score, living[origin], depth=living[origin].depth + 1)
-        living[origin].children.append(branch)
-        ends = token == end
-        if rank < beams and (ends or is_last):
-            branch.is_final = branch.is_kept = True
-            finished.append(branch)
-        elif not ends and len(grown) < beams and not is_last:
-            branch.is_kept = True
-            grown.append(branch)
-            origins.append(origin)
-    return grown, origins
+    def __init__(self, starts: np.ndarray, lengths: np.ndarray, beams: int, end: int, alpha: float):
+        self.starts, self.lengths, self.beams, self.end, self.alpha = starts, lengths, beams, end, alpha
+        self.sequence = np.arange(len(starts))  # (R,): whose branch it is; one each at first, which all would be
+        self.score = np.zeros(len(starts))  # (R,)
+        self.rank = np.zeros(len(starts), np.int64)  # (R,): its number in the level before
+        self.levels: list[Level] = []
+        self.finished = np.zeros(len(starts), np.int64)  # (N,): how many
+        self.best = np.full(len(starts), -np.inf)  # (N,): the best of them, divided by the length penalty
 
+    def grow(self, tokens: np.ndarray, logs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Take the best continuations of each branch, (R, C) each; returns which branches live on, and with which tokens."""
+        level, firsts, origin = self._looked_at(tokens, logs)
+        depth, there = len(self.levels) + 1, level.sequence
+        is_last = (depth == self.lengths[there])[:, None]
+        ends = level.token == self.end
+        is_final = level.is_there & (ends | is_last)
+        is_final[:, self.beams :] = False
+        may_live = level.is_there & ~ends & ~is_last
+        lives = may_live & (np.cumsum(may_live, axis=1) <= self.beams)
+        worth = level.score / length_penalty(depth, self.alpha)
+        self.finished[there] += is_final.sum(axis=1)
+        self.best[there] = np.maximum(self.best[there], np.where(is_final, worth, -np.inf).max(axis=1))
+        hope = np.where(lives, worth, -np.inf).max(axis=1)
+        is_done = (self.finished[there] >= self.beams) & (hope <= self.best[there])
+        lives &= ~is_done[:, None]
+        self.levels.append(level._replace(is_kept=is_final | lives, is_final=is_final))
+        place, self.rank = np.nonzero(lives)
+        self.sequence, self.score = there[place], level.score[place, self.rank]
+        return firsts[place] + origin[place, self.rank], level.token[place, self.rank]
 
-def _is_done(living: list[Branch], finished: list[Branch], beams: int, alpha: float) -> bool:
-    """Whether enough are finished, and the best of them is better than any that is not."""
-    if len(finished) < beams:
-        return False
-    best, hope = (max((_worth(branch, alpha) for branch in some), default=-math.inf) for some in (finished, living))
-    if hope > best:
-        return False
-    for branch in living:
-        branch.is_kept = False
-    return True
+    def _looked_at(self, tokens: np.ndarray, logs: np.ndarray) -> tuple[Level, np.ndarray, np.ndarray]:
+        """The best 2·beams continuations of each sequence, best first; its first row, and which of its rows each continues."""
+        there, firsts, counts = np.unique(self.sequence, return_index=True, return_counts=True)
+        place = np.repeat(np.arange(len(there)), counts)  # (R,): whose branch it is, among those that live
+        slot = np.arange(len(place)) - firsts[place]  # (R,): which of its branches
+        width = tokens.shape[1]
+        scores = np.full((len(there), counts.max(), width), -np.inf)
+        scores[place, slot] = self.score[:, None] + logs
+        flat = scores.reshape(len(there), -1)
+        order = np.argsort(-flat, axis=1, kind="stable")[:, : 2 * self.beams]  # equal ones stay in their order
+        origin, column = np.divmod(order, width)
+        rows = np.minimum(firsts[:, None] + origin, len(place) - 1)  # beyond a sequence's rows nothing is there
+        score = np.take_along_axis(flat, order, axis=1)
+        nothing = np.zeros(order.shape, bool)
+        level = Level(there, tokens[rows, column], score, self.rank[rows], score > -np.inf, nothing, nothing)
+        return level, firsts, origin
 
+    def found(self) -> list[list[Hypothesis]]:
+        """The finished ones of each sequence, best first, at most `beams`."""
+        finished: list[list[tuple[float, tuple[int, int]]]] = [[] for _ in self.starts]
+        for depth, level in enumerate(self.levels):
+            worth = level.score / length_penalty(depth + 1, self.alpha)
+            for place, rank in zip(*(part.tolist() for part in np.nonzero(level.is_final))):
+                finished[level.sequence[place]].append((float(worth[place, rank]), (depth, rank)))
+        return [self._ranked(sequence, some) for sequence, some in enumerate(finished)]
 
-def _worth(branch: Branch, alpha: float) -> float:
-    return branch.score / length_penalty(branch.depth, alpha)
+    def _ranked(self, sequence: int, finished: list[tuple[float, tuple[int, int]]]) -> list[Hypothesis]:
+        tree = Tree(self.levels, sequence, int(self.starts[sequence]))
+        best = sorted(finished, key=lambda item: -item[0])[: self.beams]
+        return [Hypothesis(self._tokens(sequence, *node), score, tree, node) for score, node in best]
 
-
-def _ranked(branches: list[Branch], end: int, alpha: float) -> list[Hypothesis]:
-    found = []
-    for branch in branches:
-        tokens = branch.tokens()
-        found.append(Hypothesis(tokens[:-1] if tokens[-1] == end else tokens, _worth(branch, alpha), branch))
-    return sorted(found, key=lambda hypothesis: -hypothesis.score)
+    def _tokens(self, sequence: int, depth: int, rank: int) -> list[int]:
+        """From the first token after the start to a node, without the end."""
+        found = []
+        for level in self.levels[depth::-1]:
+            place = np.searchsorted(level.sequence, sequence)
+            found.append(int(level.token[place, rank]))
+            rank = level.parent[place, rank]
+        return found[:0:-1] if found[0] == self.end else found[::-1]

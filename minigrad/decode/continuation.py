@@ -25,6 +25,7 @@ class Continuation(Protocol):
 class LanguageModel:
     """The continuation of text by a decoder-only model, called `model(tokens, cache=cache)`, with `new_cache()` and `context`.
 
+    A model that has `next_logits(tokens, cache=cache)`, (B, n) -> (B, vocabulary), is asked for the last position alone.
     With `cached=False` no key-value cache is used: slower, with the same result. When the context is full, the
     later half of it is kept, of a prompt as much as fits: what the model sees slides on, by the same steps with a cache and without.
     """
@@ -44,8 +45,13 @@ class LanguageModel:
         self.window = seen
         with no_grad():
             given = tensor(tokens if self.cached else seen, device=self.device)
-            scores = self.model(given, cache=self.cache)[:, -1]  # (B, n, V) -> (B, V)
+            scores = self._next_logits(given)  # (B, n) -> (B, V)
         return np.asarray(scores.numpy(), np.float64)
+
+    def _next_logits(self, tokens: Any) -> Any:
+        if hasattr(self.model, "next_logits"):
+            return self.model.next_logits(tokens, cache=self.cache)
+        return self.model(tokens, cache=self.cache)[:, -1]  # (B, n, V) -> (B, V)
 
     def select(self, rows: np.ndarray) -> None:
         if self.window is not None:

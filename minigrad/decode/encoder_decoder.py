@@ -3,52 +3,122 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..data import BOS, EOS, MASK, PAD, UNK, Padded
+from ..data.tokenizers import Tokenizer
 from ..engine.modes import no_grad
+from ..errors import ArgumentError
 from ..ops.creation import tensor
 from .beam import Hypothesis, beam_search
 from .sampling import greedy
 
-__all__ = ["EncoderDecoder", "greedy_all", "search_all"]
+__all__ = ["EncoderDecoder", "SpecialIds", "greedy_all", "search_all"]
 
-NEVER = [PAD, BOS, UNK, MASK]  # tokens that no target has
 ROWS = 256  # sentences times beams that are decoded at once
 
 
-def longest_of(sources: Sequence[Sequence[int]]) -> int:
+@dataclass(frozen=True)
+class SpecialIds:
+    """The ids of the tokens that an encoder-decoder treats apart: those of minigrad's own tokenizers unless given.
+
+    Sources are filled up with `pad`. A target begins with `start`, then with `first` where the model wants that, and ends
+    with `end`. No translation has one of `never`.
+    """
+
+    pad: int = PAD
+    start: int = BOS
+    end: int = EOS
+    never: Sequence[int] = (PAD, BOS, UNK, MASK)
+    first: int | None = None
+
+    @property
+    def prompt(self) -> list[int]:
+        """What every target begins with."""
+        return [self.start] if self.first is None else [self.start, self.first]
+
+    @classmethod
+    def of(cls, tokenizer: Tokenizer) -> SpecialIds:
+        """Those of a tokenizer; a target starts with its token for that, or else for padding."""
+        pad, bos, end = tokenizer.pad_id, tokenizer.bos_id, tokenizer.eos_id
+        start = pad if bos is None else bos
+        if start is None or end is None:
+            raise ArgumentError(
+                "SpecialIds: this tokenizer has no token that starts or ends a text", got=repr(tokenizer)
+            )
+        never = [i for i in (pad, bos, tokenizer.unk_id, tokenizer.mask_id) if i is not None and i != end]
+        return cls(end if pad is None else pad, start, end, tuple(dict.fromkeys(never)))
+
+
+def special_ids(model: Any, tokenizer: Tokenizer | None = None) -> SpecialIds:
+    """Those that a model has as `special`, or else those of a tokenizer, or else minigrad's own."""
+    found = getattr(model, "special", None)
+    if isinstance(found, SpecialIds):
+        return found
+    return SpecialIds() if tokenizer is None else SpecialIds.of(tokenizer)
+
+
+def longest_of(model: Any, ids: SpecialIds, source: Sequence[int]) -> int:
     """How long a translation may become: some languages need twice the tokens, and short sentences a few more."""
-    return 2 * max(map(len, sources), default=0) + 10
+    most = getattr(model, "longest", None)  # with learned positions there are only so many
+    wanted = 2 * len(source) + 10
+    return wanted if most is None else max(1, min(wanted, most - len(ids.prompt) + 1))
 
 
 class EncoderDecoder:
     """The continuation of targets, one for each source, by a model called `model(sources, targets, cache=cache)`.
 
-    The model has `new_cache()`; special tokens are never a continuation. With `cached=False` nothing is kept between tokens:
-    slower, with the same result.
+    The model has `new_cache()`, and `special` tokens if they are not minigrad's own. With `cached=False` nothing is kept
+    between tokens: slower, with the same result. With the model's `shortlist`, scores are those of `words` only, the words
+    that may come up in the translation of one of the sources; for the other sources they are -inf.
     """
 
-    def __init__(self, model: Any, sources: Sequence[Sequence[int]], cached: bool = True):
+    def __init__(
+        self,
+        model: Any,
+        sources: Sequence[Sequence[int]],
+        cached: bool = True,
+        ids: SpecialIds | None = None,
+        shortlist: bool = False,
+    ):
+        ids = special_ids(model) if ids is None else ids
         self.model, self.cached = model, cached
-        self.source = tensor(Padded.of(sources).ids, device=next(model.parameters()).device)  # (B, S)
+        self.source = tensor(Padded.of(sources, ids.pad).ids, device=next(model.parameters()).device)  # (B, S)
         self.cache = model.new_cache() if cached else None
         self.seen: np.ndarray | None = None  # (B, T)
+        self.words: np.ndarray | None = None  # (V,)
+        self._excluded: np.ndarray | None = None  # (B, V)
+        self._options: dict[str, Any] = {}
+        self._never = np.array(ids.never, np.int64)
+        if shortlist:
+            self._use_shortlist(sources)
+
+    def _use_shortlist(self, sources: Sequence[Sequence[int]]) -> None:
+        lists = [self.model.shortlist.for_source(source) for source in sources]
+        self.words = np.unique(np.concatenate(lists))
+        self._excluded = np.stack([~np.isin(self.words, some) for some in lists])
+        self._never = np.flatnonzero(np.isin(self.words, self._never))
+        self._options = {"head": self.model.head_of(self.words)}
 
     def __call__(self, tokens: np.ndarray) -> np.ndarray:
         self.seen = tokens if self.seen is None else np.concatenate([self.seen, tokens], axis=1)
         with no_grad():
             new = tensor(tokens if self.cached else self.seen, device=self.source.device)
-            logits = self.model(self.source, new, cache=self.cache)[:, -1]  # (B, n, V) -> (B, V)
-        scores = np.array(logits.numpy())
-        scores[:, NEVER] = -np.inf
+            logits = self.model(self.source, new, cache=self.cache, **self._options)[:, -1]  # (B, n, V) -> (B, V)
+        scores = logits.numpy()
+        scores = scores if scores.flags.writeable else scores.copy()
+        scores[:, self._never] = -np.inf
+        if self._excluded is not None:
+            scores[self._excluded] = -np.inf
         return scores
 
     def select(self, rows: np.ndarray) -> None:
         assert self.seen is not None
         self.seen = self.seen[rows]
+        self._excluded = None if self._excluded is None else self._excluded[rows]
         if self.cache is None:
             self.source = self.source[rows]
         else:
@@ -61,19 +131,19 @@ def _in_batches(sources: Sequence[Sequence[int]], rows: int) -> list[np.ndarray]
     return [order[start : start + rows] for start in range(0, len(order), rows)]
 
 
-def _prompt(count: int) -> np.ndarray:
-    return np.full((count, 1), BOS)
-
-
-def greedy_all(model: Any, sources: Sequence[Sequence[int]], cached: bool = True) -> list[list[int]]:
+def greedy_all(
+    model: Any, sources: Sequence[Sequence[int]], cached: bool = True, ids: SpecialIds | None = None
+) -> list[list[int]]:
     """The translation of each source, token by token the best; in the order of the sources."""
     found: list[list[int]] = [[] for _ in sources]
+    ids = special_ids(model) if ids is None else ids
     for places in _in_batches(sources, ROWS):
         chosen = [sources[place] for place in places]
-        continuation = EncoderDecoder(model, chosen, cached)
-        said = greedy(continuation, _prompt(len(chosen)), length=longest_of(chosen), end=EOS)
-        for place, tokens in zip(places, said):
-            found[place] = tokens[: longest_of([sources[place]])]  # as if it had been translated alone
+        lengths = [longest_of(model, ids, source) for source in chosen]
+        continuation, prompt = EncoderDecoder(model, chosen, cached, ids), np.array([ids.prompt] * len(chosen))
+        said = greedy(continuation, prompt, length=max(lengths), end=ids.end)
+        for place, tokens, length in zip(places, said, lengths):
+            found[place] = tokens[:length]  # as if it had been translated alone
     return found
 
 
@@ -83,15 +153,22 @@ def search_all(
     beams: int = 5,
     alpha: float = 1.0,
     cached: bool = True,
+    ids: SpecialIds | None = None,
+    shortlist: bool = True,
 ) -> list[list[Hypothesis]]:
-    """The best translations of each source by beam search, best first; in the order of the sources."""
+    """The best translations of each source by beam search, best first; in the order of the sources.
+
+    A model that has a lexical `shortlist` uses it, unless told otherwise.
+    """
     found: list[list[Hypothesis]] = [[] for _ in sources]
+    ids = special_ids(model) if ids is None else ids
+    shortlist = shortlist and getattr(model, "shortlist", None) is not None
     for places in _in_batches(sources, ROWS // beams or 1):
         chosen = [sources[place] for place in places]
-        continuation = EncoderDecoder(model, chosen, cached)
-        lengths = [longest_of([source]) for source in chosen]
-        prompt = _prompt(len(chosen))
-        searched = beam_search(continuation, prompt, beams=beams, length=lengths, end=EOS, alpha=alpha)
+        continuation = EncoderDecoder(model, chosen, cached, ids, shortlist)
+        options: dict[str, Any] = {"beams": beams, "end": ids.end, "alpha": alpha, "words": continuation.words}
+        lengths = [longest_of(model, ids, source) for source in chosen]
+        searched = beam_search(continuation, np.array([ids.prompt] * len(chosen)), length=lengths, **options)
         for place, hypotheses in zip(places, searched):
             found[place] = hypotheses
     return found

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data.tokenizers import SPECIALS, UNK, Tokenizer
+from ..data.tokenizers import Tokenizer
 from ..errors import ArgumentError
 from .continuation import LanguageModel
 from .sampling import Sampling, generate
@@ -38,9 +38,9 @@ class TextStream:
         if isinstance(stop, str) or not all(stop):
             raise ArgumentError("TextStream: stop strings cannot be empty", "a list of texts", repr(stop))
         self.tokenizer, self.stop, self.is_stopped = tokenizer, tuple(stop), False
-        # Which spaces stand between words depends on all words before, so only those need the prompt and are kept.
-        self._keeps = tokenizer.kind == "word"
-        self._ids = list(prompt) if self._keeps else []
+        # What a token adds to a text may depend on those before it, as spaces between words do.
+        self._ids = [] if tokenizer.decodes_apart else list(prompt)
+        self._whole = 0  # how many of the ids had whole characters when last looked at
         self._shown = len(tokenizer.decode(self._ids))  # characters of the ids that have been dealt with
         self._held = ""
 
@@ -50,9 +50,17 @@ class TextStream:
         text = self.tokenizer.decode(self._ids)
         whole = text.rstrip(BROKEN)
         new, self._shown = whole[self._shown :], max(self._shown, len(whole))
-        if not self._keeps and len(whole) == len(text):
-            self._ids, self._shown = [], 0
+        if len(whole) == len(text):
+            self._forget(text)
         return self._released(new)
+
+    def _forget(self, text: str) -> None:
+        """Let go of ids that later ones do not depend on: of all, or of all but those that made the last characters."""
+        if self.tokenizer.decodes_apart:
+            self._ids, self._shown = [], 0
+        elif self.tokenizer.kind != "word" and text and (kept := self.tokenizer.decode(self._ids[self._whole :])):
+            self._ids = self._ids[self._whole :]
+            self._whole, self._shown = len(self._ids), len(kept)
 
     def finish(self) -> str:
         """What was held back, if no stop string came."""
@@ -82,36 +90,39 @@ def continue_text(
     tokenizer: Tokenizer,
     prompt: str = "",
     *,
-    length: int = 200,
+    tokens: int = 200,
     sampling: Sampling | None = None,
     stop: Sequence[str] = (),
     seed: int = 0,
     cached: bool = True,
     notice: Callable[[str], object] = warnings.warn,
 ) -> Iterator[str]:
-    """Continue a text by up to `length` tokens, in pieces as they come; the prompt and the stop string are no part of it.
+    """Continue a text by up to so many `tokens`, in pieces as they come; the prompt and the stop string are no part of it.
 
     What of the prompt the tokenizer does not know is left out, and if the model cannot see all of it, it sees the end;
     both are said to `notice`.
     """
-    if length < 0:
-        raise ArgumentError("continue_text: there is no text of such a length", "0 tokens or more", length)
+    if tokens < 0:
+        raise ArgumentError("continue_text: there is no text of so many tokens", "0 tokens or more", tokens)
     ids = known_ids(tokenizer, prompt, notice)
     if len(ids) > model.context:
         notice(f"the prompt has {len(ids):,} tokens and the model sees {model.context:,} at once: only its end counts")
     stream = TextStream(tokenizer, ids, stop)
-    tokens = generate(
+    drawn = generate(
         LanguageModel(model, cached),
         np.array([ids or beginning(tokenizer)]),
-        length=length,
-        sampling=(sampling or Sampling()).without(range(len(SPECIALS))),
+        length=tokens,
+        sampling=(sampling or Sampling()).without(tokenizer.unwritten),
         seed=seed,
     )
-    return _pieces(stream, tokens)
+    return _pieces(stream, drawn)
 
 
 def _pieces(stream: TextStream, tokens: Iterator[np.ndarray]) -> Iterator[str]:
+    """The text of tokens as they come, up to the token that ends a text."""
     for (token,) in tokens:
+        if token == stream.tokenizer.eos_id:
+            break
         if piece := stream.push(int(token)):
             yield piece
         if stream.is_stopped:
@@ -123,19 +134,25 @@ def _pieces(stream: TextStream, tokens: Iterator[np.ndarray]) -> Iterator[str]:
 def known_ids(tokenizer: Tokenizer, text: str, notice: Callable[[str], object]) -> list[int]:
     """The ids of a text without what the tokenizer does not know, which is said to `notice`."""
     ids = tokenizer.encode(text)
-    if UNK not in ids:
+    unknown = tokenizer.unk_id
+    if unknown is None or unknown not in ids:
         return list(ids)
     pieces = dict.fromkeys(text if tokenizer.kind == "char" else text.split())
-    missing = [repr(piece) for piece in pieces if UNK in tokenizer.encode(piece)]
+    missing = [repr(piece) for piece in pieces if unknown in tokenizer.encode(piece)]
     shown = ", ".join(missing[:10]) + (" …" if len(missing) > 10 else "")
     notice(f"the model was trained on text without {shown}: left out of the prompt")
-    return [i for i in ids if i != UNK]
+    return [i for i in ids if i != unknown]
 
 
 def beginning(tokenizer: Tokenizer) -> list[int]:
-    """What stands before a text of which nothing is given: an end of a line, a sentence or a word, whichever is known."""
+    """What stands before a text of which nothing is given: an end of a line, a sentence or a word, whichever is known.
+
+    A pretrained model has a token for it.
+    """
+    if tokenizer.bos_id is not None and tokenizer.bos_id not in tokenizer.unwritten:
+        return [tokenizer.bos_id]
     for text in STARTS:
         ids: list[int] = tokenizer.encode(text)
-        if ids and min(ids) >= len(SPECIALS):
+        if ids and not {*ids} & {*tokenizer.unwritten}:
             return ids
-    return [len(SPECIALS)]
+    return [len(tokenizer.unwritten)]

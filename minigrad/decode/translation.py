@@ -8,11 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..data import BOS, MASK, UNK
 from ..errors import ArgumentError
 from ..ops.creation import tensor
 from .beam import GREATEST_ALPHA, Hypothesis, length_penalty
-from .encoder_decoder import search_all
+from .encoder_decoder import search_all, special_ids
 
 __all__ = ["Piece", "Translation", "attention_inputs", "pieces_of", "search_tree", "translate"]
 
@@ -36,6 +35,7 @@ class Translation:
     pieces: list[Piece] = field(repr=False)
     unknown: list[str]
     alpha: float
+    prompt: list[int]  # what targets of the model begin with
 
     @property
     def text(self) -> str:
@@ -65,12 +65,14 @@ def translate(
     encode: Callable[[str], list[int]] | None = None,
     by_sentence: bool = False,
     cached: bool = True,
+    shortlist: bool = True,
 ) -> list[Translation]:
     """Translate texts, all in one batch, by beam search with `beams` beams and the length penalty `alpha`.
 
     The model is called `model(sources, targets, cache=cache)` and has `new_cache()`. `prepare` brings a text into the
     form that the model was trained on, and `encode` makes tokens of it, with the end. A text of more than `max_length`
-    tokens is cut between sentences, or else between words; with `by_sentence` every sentence is translated on its own.
+    tokens is cut between sentences, or else between words; with `by_sentence` every sentence is translated on its own. A
+    model that has a lexical `shortlist` uses it, unless told otherwise.
     """
     if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
         raise ArgumentError("translate: this is no list of texts", "a list of str", repr(texts)[:60])
@@ -84,29 +86,33 @@ def translate(
     parts = [pieces_of(text, to_ids, max_length, prepare, by_sentence) for text in texts]
     flat = [to_ids(piece) for pieces in parts for piece in pieces]
     model.eval()
-    found = iter(zip(flat, search_all(model, flat, beams, alpha, cached)))
+    ids = special_ids(model, tokenizer)
+    found = iter(zip(flat, search_all(model, flat, beams, alpha, cached, ids, shortlist)))
     return [
-        _joined(tokenizer, text, pieces, [Piece(*next(found)) for _ in pieces], alpha)
+        _joined(tokenizer, text, pieces, [Piece(*next(found)) for _ in pieces], alpha, ids.prompt)
         for text, pieces in zip(texts, parts)
     ]
 
 
-def _joined(tokenizer: Any, text: str, pieces: list[str], translated: list[Piece], alpha: float) -> Translation:
+def _joined(
+    tokenizer: Any, text: str, pieces: list[str], translated: list[Piece], alpha: float, prompt: list[int]
+) -> Translation:
     count = max(len(piece.hypotheses) for piece in translated)
     best = []
     for rank in range(count):
         chosen = [piece.hypotheses[min(rank, len(piece.hypotheses) - 1)] for piece in translated]
         words = " ".join(tokenizer.decode(one.tokens).strip() for one in chosen)
         best.append((sum(one.score for one in chosen), words.strip()))
-    return Translation(text, best, translated, _unknown(tokenizer, pieces), alpha)
+    return Translation(text, best, translated, _unknown(tokenizer, pieces), alpha, prompt)
 
 
 def _unknown(tokenizer: Any, pieces: list[str]) -> list[str]:
     """The words that a vocabulary of words does not have."""
     if tokenizer.kind != "word":
         return []
-    words = (word for piece in pieces for word in tokenizer.pattern.findall(piece.replace(tokenizer.token(MASK), " ")))
-    return list(dict.fromkeys(word for word in words if UNK in tokenizer.encode(word)))
+    mask = tokenizer.token(tokenizer.mask_id)
+    words = (word for piece in pieces for word in tokenizer.pattern.findall(piece.replace(mask, " ")))
+    return list(dict.fromkeys(word for word in words if tokenizer.unk_id in tokenizer.encode(word)))
 
 
 def pieces_of(
@@ -143,10 +149,14 @@ def _cut(sentence: str, encode: Callable[[str], list[int]], max_length: int | No
 def attention_inputs(tokenizer: Any, translation: Translation) -> dict[str, Any]:
     """What `mg.viz.attention` needs to show the attention while the first piece of a translation was decoded."""
     piece = translation.pieces[0]
-    target = [BOS, *piece.hypotheses[0].tokens]
+    best = piece.hypotheses[0]
+    target = [*translation.prompt, *best.tokens]
+    tokens = [tokenizer.token(token) for token in target]
     return {
         "inputs": (tensor([piece.ids]), tensor([target])),
-        "tokens": [tokenizer.token(token) for token in target],
+        "tokens": tokens,
+        "chosen": [*tokens[1:], tokenizer.token(best.branch.token) if best.branch.depth > len(best.tokens) else "…"],
+        "sentences": (translation.source, translation.text),
         "keys": [tokenizer.token(token) for token in piece.ids],
         "vocabulary": [tokenizer.token(token) for token in range(tokenizer.vocab_size)],
     }
@@ -160,7 +170,7 @@ def search_tree(tokenizer: Any, translation: Translation) -> dict[str, Any]:
     root = translation.pieces[0].hypotheses[0].branch
     while root.parent is not None:
         root = root.parent
-    top: dict[str, Any] = {"token": tokenizer.token(BOS), "score": 0.0, "children": []}
+    top: dict[str, Any] = {"token": tokenizer.token(translation.prompt[-1]), "score": 0.0, "children": []}
     waiting = [(root, top)]
     while waiting:
         branch, node = waiting.pop()

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DeviceError, DtypeError, GradientError, ShapeError, describe
+from ..numel import Numel
 from .backend import Array, backend_of, device_of, duplicate, is_array
 from .graph import Node, leaf, store, sweep
 from .methods import Methods
@@ -52,9 +53,9 @@ class Tensor(Methods):
         return self.data.ndim
 
     @property
-    def size(self) -> int:
-        """The number of elements."""
-        return self.data.size
+    def size(self) -> Numel:
+        """The number of elements; called, it gives the shape, as PyTorch's: `x.size()`, and `x.size(0)` for one axis."""
+        return Numel.of(self.data)
 
     @property
     def nbytes(self) -> int:
@@ -192,7 +193,7 @@ def differentiate(seeds: Any, targets: set[Node] | None = None, retain_graph: bo
 def seed_of(output: Tensor, gradient: Any) -> Array:
     """The gradient a sweep starts with: 1 for a scalar, otherwise what the user gave, checked: no rule writes into it."""
     if gradient is None:
-        if output.size != 1:
+        if output.data.size != 1:
             raise GradientError(
                 "backward of a tensor that is not a scalar needs a gradient",
                 "one element, or backward(gradient)",

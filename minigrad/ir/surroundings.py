@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import dataclasses
 import dis
+import random
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from operator import attrgetter
@@ -22,9 +23,12 @@ import numpy as np
 
 from ..engine.backend import Array, device_of, is_array
 from ..engine.graph import Node
+from ..engine.op import PACKAGE
 from ..engine.tensor import Tensor
 
-__all__ = ["Argument", "Held", "Look", "look", "look_at_argument", "sources", "together"]
+__all__ = [
+    "Argument", "Held", "Look", "is_called", "look", "look_at_argument", "random_states", "reads_data", "sources", "together",
+]  # fmt: skip
 
 _VALUES = (int, float, complex, str, bytes, bool, np.generic, type(None), type(Ellipsis))
 _INEXACT = (float, complex, np.inexact)
@@ -91,23 +95,63 @@ def _lookups(function: Any) -> Iterator[tuple[Callable[[Any], Any], Any]]:
             yield from [(vars(value).get, member) for member in {*code.co_names} & {*vars(value)}]
 
 
-def _look_at_function(function: Any, seen: set[int]) -> Look:
+@cache
+def reads_data(code: types.CodeType) -> bool:
+    """Whether a function, or one inside it, reads `.data` of anything but a global name or `self`, as it does of a Tensor."""
+    steps = list(dis.get_instructions(code))
+    for before, step in zip(steps, steps[1:]):
+        is_read = step.opname == "LOAD_ATTR" and step.argval == "data" and "NULL" not in step.argrepr
+        if is_read and before.opname not in ("LOAD_GLOBAL", "LOAD_NAME") and before.argval != "self":
+            return True
+    return any(reads_data(constant) for constant in code.co_consts if isinstance(constant, types.CodeType))
+
+
+def is_called(function: Any) -> bool:
+    """Whether a user's function has a name of its own, or is what a module runs: whether other methods are called is not known."""
+    home, _, name = function.__qualname__.rpartition(".")
+    is_named = not home or home.endswith("<locals>") or name in ("forward", "__call__")
+    return is_named and not function.__code__.co_filename.startswith(PACKAGE)
+
+
+def random_states(functions: Iterable[Any]) -> list[str]:
+    """The states of the random generators of NumPy and Python that functions name: they change when one draws from them."""
+    found: dict[Any, None] = {}
+    for function in functions:
+        for get, key in _lookups(function):
+            with suppress(ValueError):  # a variable that is not assigned yet
+                value = get(key)
+                if isinstance(value, types.ModuleType):
+                    by_numpy = value is np.random or value is np and "random" in function.__code__.co_names
+                    value = np.random.random if by_numpy else random.random if value is random else None
+                owner = getattr(value, "__self__", value)  # their functions are methods of one generator
+                if isinstance(owner, (np.random.Generator, np.random.RandomState, random.Random)):
+                    found[owner] = None
+    return [repr(_state_of(generator)) for generator in found]
+
+
+def _state_of(generator: Any) -> Any:
+    if isinstance(generator, random.Random):
+        return generator.getstate()
+    return generator.get_state() if isinstance(generator, np.random.RandomState) else generator.bit_generator.state
+
+
+def _look_at_function(function: Any, seen: set[Any]) -> Look:
     """Look at what a function, and the functions that it calls, refer to."""
     inner = getattr(function, "__wrapped__", function)
     found: list[Lookup] = [(_owner, inner, inner.__self__)] if isinstance(inner, types.MethodType) else []
     inner = getattr(inner, "__func__", inner)
     if not hasattr(inner, "__code__"):  # an object that can be called
         return look(inner, _DEPTH, seen)
-    for get, key in _lookups(inner) if id(inner) not in seen else ():
+    for get, key in _lookups(inner) if inner not in seen else ():
         with suppress(ValueError):  # a variable that is not assigned yet
             found.append((get, key, get(key)))
-    seen.add(id(inner))
+    seen.add(inner)
     found = [lookup for lookup in found if not isinstance(lookup[2], types.ModuleType)]
     inside = together([_look_at_name(value, seen) for _, _, value in found])
     return Look((id(function), inside.state), inside.tensors, inside.is_settled, [*found, *inside.names])
 
 
-def _look_at_name(value: Any, seen: set[int]) -> Look:
+def _look_at_name(value: Any, seen: set[Any]) -> Look:
     """Look at what a name stands for; what is of a library, and says nothing of itself, does not change."""
     is_known = hasattr(value, "compiled_state") or isinstance(value, (Tensor, *_VALUES)) or is_array(value)
     is_fixed = (
@@ -118,7 +162,7 @@ def _look_at_name(value: Any, seen: set[int]) -> Look:
     return Look(id(value), [], True) if is_fixed else look(value, _DEPTH, seen)
 
 
-def look(value: Any, depth: int = _DEPTH, seen: set[int] | None = None) -> Look:
+def look(value: Any, depth: int = _DEPTH, seen: set[Any] | None = None) -> Look:
     """Look at a value, into lists, dicts and plain objects, and at functions that were not `seen` before."""
     seen = set() if seen is None else seen
     if isinstance(value, _VALUES):  # as text, in which 0.0 is not -0.0, and NaN is NaN
@@ -151,10 +195,10 @@ def together(looks: Sequence[Look]) -> Look:
     return Look(tuple([found.state for found in looks]), tensors, all(found.is_settled for found in looks), names)
 
 
-def look_at_argument(leaf: Any) -> Look:
+def look_at_argument(leaf: Any, seen: set[Any] | None = None) -> Look:
     """Of a tensor or an array that is given, only the kind counts."""
     if not isinstance(leaf, Tensor) and not is_array(leaf):
-        return look(leaf)
+        return look(leaf, seen=seen)
     kind = isinstance(leaf, Tensor), leaf.shape, leaf.dtype, device_of(_array(leaf)), _needs_gradient(leaf)
     return Look(kind, [], True)
 
@@ -174,13 +218,16 @@ def _parts(value: Any) -> dict[Any, Any] | None:
     return vars(value) if is_plain and hasattr(value, "__dict__") and not isinstance(value, type) else None
 
 
-def sources(function: Any, leaves: Sequence[Any]) -> tuple[dict[int, Any], set[Node], set[int]]:
+def sources(
+    function: Any, leaves: Sequence[Any], seen: set[Any] | None = None
+) -> tuple[dict[int, Any], set[Node], set[int]]:
     """For each array that the function may use: how to get it, or the Tensor that holds it, at each call.
 
-    Also the nodes that have a gradient before the call, and the arrays, by identity, whose Tensors need one.
+    Also the nodes that have a gradient before the call, and the arrays, by identity, whose Tensors need one. The functions
+    that it may call, as far as they are not a library's, are added to `seen`.
     """
     given = {i: x for i, x in enumerate(leaves) if isinstance(x, Tensor)}
-    held = together([look(function), *[look_at_argument(x) for x in leaves]]).tensors
+    held = together([look(function, seen=seen), *[look_at_argument(x, seen) for x in leaves]]).tensors
     recorded = [(t, t.node) for t in (*held, *given.values()) if isinstance(t, Tensor) and t.node is not None]
     having = {node for _, node in recorded if node.grad is not None}
     found: dict[int, Any] = {id(_array(t)): Held(t) for t in held}

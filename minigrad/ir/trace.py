@@ -174,7 +174,7 @@ class Tracing(Tracer):
                 raise TraceError(
                     f"compile: {where} uses a view of memory that was written to after the view was made ({user_line()})",
                     got=f"{array.shape} {array.dtype}",
-                    fix="take the view again after the write, or clone() it before",
+                    fix="take the view again after the write, or clone() it before: y[1:] = y[1:] * 2 in place of y[1:] *= 2",
                 )
             return found.value
         source = self.sources.get(id(array))

@@ -15,8 +15,8 @@ from ..ops.activations import gelu, silu
 from ..ops.along import take_along_axis
 from ..ops.arithmetic import logical_and, where
 from ..ops.creation import astype
-from ..ops.elementwise import exp, log, rsqrt
-from ..ops.joining import split
+from ..ops.elementwise import exp, log, rsqrt, tanh
+from ..ops.joining import _unstack, split, stack
 from ..ops.neural import _causal_mask, softmax
 from ..ops.neural import _masked_softmax as masked_softmax
 from ..ops.products import matmul
@@ -26,7 +26,7 @@ from ..random import hashed
 from .registry import fuse, fused
 
 __all__ = [
-    "attention", "cross_entropy", "dropout", "embedding", "gelu", "layer_norm", "linear", "linear_gelu", "masked_softmax",
+    "attention", "cross_entropy", "dropout", "embedding", "gated_scan", "gelu", "layer_norm", "linear", "linear_gelu", "masked_softmax",
     "packed_attention", "rms_norm", "silu", "softmax", "swiglu",
 ]  # fmt: skip
 
@@ -87,9 +87,8 @@ def cross_entropy(logits, labels, *, ignore_index, smoothing):
     """
     valid = labels != ignore_index
     scores = where(expand_dims(valid, axis=-1), logits, 0)  # 0 · NaN would be a gradient
-    scores = scores - _constant(
-        reduction.max(scores, axis=-1, keepdims=True)
-    )  # which changes neither the loss nor its gradients
+    top = _constant(reduction.max(scores, axis=-1, keepdims=True))
+    scores = scores - top  # which changes neither the loss nor its gradients
     at_labels = take_along_axis(scores, indices=expand_dims(where(valid, labels, 0), axis=-1), axis=-1)
     wanted = squeeze(at_labels, axis=-1)
     if smoothing:
@@ -130,14 +129,27 @@ def _attention_cost(inputs, out, attrs):
     return math.prod(query.shape[:-1]) * key.shape[-2] * (2 * query.shape[-1] + 2 * value.shape[-1] + 5)
 
 
+def _product_of_heads(a, b):
+    """`a @ b`, where each matrix of b serves as many neighbours of a as there are more of these: (…, H, L, E), (…, h, E, S) -> (…, H, L, S)."""
+    if a.ndim != b.ndim or a.ndim < 3 or a.shape[-3] % b.shape[-3] or a.shape[-3] == b.shape[-3]:
+        return matmul(a, b)
+    *batch, heads, length, width = a.shape
+    together = reshape(a, shape=(*batch, b.shape[-3], heads // b.shape[-3] * length, width))  # (…, h, H / h · L, E)
+    product = matmul(together, b)
+    return reshape(product, shape=(*product.shape[:-3], heads, length, b.shape[-1]))
+
+
 @fused(cost=_attention_cost, lowering="whole")
-def attention(query, key, value, mask, *, causal, scale, dropout_p, dropout_key, start):
+def attention(query, key, value, mask, *, causal, scale, softcap, dropout_p, dropout_key, start):
     """`softmax(scale · query @ keyᵀ) @ value` where `mask` is True: (…, L, E), (…, S, E), (…, S, V), (…, L, S) or None -> (…, L, V).
 
     A floating mask is added to the scores, and -inf forbids; the kernels give it no gradient. `causal` also forbids key j > i
-    to query i. A query that may attend to nothing gets zeros.
+    to query i. A query that may attend to nothing gets zeros. Key and value may have fewer heads, the last axis but two, each
+    of which then serves neighbouring heads of the query. With `softcap`, a score x is `softcap · tanh(x / softcap)` before the mask.
     """
-    scores = matmul(query * scale, swapaxes(key, axis1=-1, axis2=-2))  # (…, L, E) @ (…, E, S) -> (…, L, S)
+    scores = _product_of_heads(query * scale, swapaxes(key, axis1=-1, axis2=-2))  # (…, L, E) @ (…, E, S) -> (…, L, S)
+    if softcap is not None:
+        scores = softcap * tanh(scores / softcap)
     if mask is not None and mask.dtype.kind == "f":
         mask = mask if mask.dtype == scores.dtype else astype(mask, dtype=scores.dtype)
         may = mask != -math.inf
@@ -148,7 +160,7 @@ def attention(query, key, value, mask, *, causal, scale, dropout_p, dropout_key,
     weights = softmax(scores) if mask is None else masked_softmax(scores, mask)
     if dropout_p:
         weights = weights * _dropout_factors(weights, p=dropout_p, key=dropout_key, start=start)
-    return matmul(weights, value)  # (…, L, S) @ (…, S, V) -> (…, L, V)
+    return _product_of_heads(weights, value)  # (…, L, S) @ (…, S, V) -> (…, L, V)
 
 
 def _packed_attention_cost(inputs, out, attrs):
@@ -157,11 +169,21 @@ def _packed_attention_cost(inputs, out, attrs):
 
 
 @fused(cost=_packed_attention_cost, lowering="whole")
-def packed_attention(packed, mask, *, heads, causal, scale, dropout_p, dropout_key, start):
+def packed_attention(packed, mask, *, heads, causal, scale, softcap, dropout_p, dropout_key, start):
     """Self-attention of queries, keys and values that lie side by side: (B, L, 3·C), mask (B, h, L, L) or None -> (B, L, C)."""
     batch, length, width = packed.shape
     apart = reshape(packed, shape=(batch, length, 3, heads, width // (3 * heads)))
     query, key, value = transpose(apart, axes=(2, 0, 3, 1, 4))  # each (B, h, L, C/h)
-    options = {"dropout_p": dropout_p, "dropout_key": dropout_key, "start": start}
+    options = {"softcap": softcap, "dropout_p": dropout_p, "dropout_key": dropout_key, "start": start}
     seen = attention.function(query, key, value, mask, causal=causal, scale=scale, **options)
     return reshape(transpose(seen, axes=(0, 2, 1, 3)), shape=(batch, length, width // 3))  # (B, h, L, C/h) -> (B, L, C)
+
+
+@fused(cost=4, lowering="whole")
+def gated_scan(x, gate, state):
+    """The states `c_t = gate_t · c_(t-1) + (1 - gate_t) · x_t` that begin with `state`: (B, L, C), (B, L, C), (B, C) -> (B, L, C)."""
+    states = []
+    for new, kept in zip(_unstack(x, axis=1), _unstack(gate, axis=1)):
+        state = kept * state + (1 - kept) * new
+        states.append(state)
+    return stack(states, axis=1)

@@ -24,13 +24,15 @@ Place = tuple[slice, slice, slice]
 def _chunks(query: np.ndarray, key: np.ndarray, causal: bool) -> Iterator[tuple[Place, int]]:
     """Which examples, heads and queries to work on at a time, so that there are few enough scores, and how many keys these see.
 
-    They are parts of the batch, of the heads of one example, or of the queries of one head: neighbours in any case.
+    They are parts of the batch, of the heads of one example, or of the queries of one head: neighbours in any case. Heads are
+    all that share a key, or one of them.
     """
     batch, heads, length, _ = query.shape
-    size = key.shape[2]
+    size, group = key.shape[2], heads // key.shape[1]
     some = max(SCORES // size, 1)
+    step = some // length
     for b in _slices(batch, some // (length * heads)):
-        for h in _slices(heads, some // length):
+        for h in _slices(heads, step - step % group if step >= group else 1):
             for q in _slices(length, some):
                 yield (b, h, q), min(q.stop, size) if causal else size
 
@@ -40,10 +42,25 @@ def _slices(count: int, step: int) -> list[slice]:
     return [slice(i, min(i + step, count)) for i in range(0, count, step)]
 
 
-def _scores(query: np.ndarray, key: np.ndarray, scale: float) -> np.ndarray:
-    scores = query @ key.swapaxes(-1, -2)  # (b, h, L, E) @ (b, h, E, S) -> (b, h, L, S)
-    scores *= scale
-    return scores
+def _keys_of(here: Place, seen: int, query: np.ndarray, key: np.ndarray) -> Place:
+    """Which keys the queries of a chunk see; several heads of the query may share one of the key."""
+    b, h, _ = here
+    group = query.shape[1] // key.shape[1]
+    return b, slice(h.start // group, (h.stop - 1) // group + 1), slice(seen)
+
+
+def _together(x: np.ndarray, heads: int) -> np.ndarray:
+    """The rows of all heads that share a key: (b, H, L, E) -> (b, h, H / h · L, E)."""
+    return x if x.shape[1] == heads else x.reshape(x.shape[0], heads, -1, x.shape[-1])
+
+
+def _scores(query: np.ndarray, key: np.ndarray, scale: float, softcap: float | None) -> np.ndarray:
+    scores = _together(query, key.shape[1]) @ key.swapaxes(-1, -2)  # (b, h, L, E) @ (b, h, E, S) -> (b, h, L, S)
+    scores *= scale if softcap is None else scale / softcap
+    if softcap is not None:
+        np.tanh(scores, out=scores)
+        scores *= softcap
+    return scores.reshape(*query.shape[:3], -1)
 
 
 def _forbid(scores: np.ndarray, mask: Any, causal: bool, first: int) -> None:
@@ -65,53 +82,66 @@ def _factors(here: Place, seen: int, shape: tuple[int, ...], dropout: tuple[floa
 
 
 @np.errstate(all="ignore")
-def attend(query: Any, key: Any, value: Any, mask: Any, out: Any, causal: bool, scale: float, dropout: Any) -> Any:
+def attend(
+    query: Any, key: Any, value: Any, mask: Any, out: Any, causal: bool, scale: float, softcap: Any, dropout: Any
+) -> Any:
     """Fill `out` (B, h, L, V), which may be a view; returns the logarithms of the rows' sums."""
     shape = (*query.shape[:3], key.shape[2])
     logs, mask = np.empty((*shape[:3], 1), query.dtype), None if mask is None else np.broadcast_to(mask, shape)
     for here, seen in _chunks(query, key, causal):
-        there = (*here[:2], slice(seen))
-        weights = _scores(query[here], key[there], scale)
+        there = _keys_of(here, seen, query, key)
+        weights = _scores(query[here], key[there], scale, softcap)
         _forbid(weights, None if mask is None else mask[here][..., :seen], causal, here[2].start)
         logs[here] = softmax_in_place(weights, masked=causal or mask is not None)
         if dropout[0]:
             weights *= _factors(here, seen, shape, dropout, query.dtype)
-        np.matmul(weights, value[there], out=out[here])  # (b, h, L, S) @ (b, h, S, V)
+        _multiply(weights, value[there], out[here])
     return logs
 
 
 @np.errstate(all="ignore")
 def attend_backward(
-    g: Any, logs: Any, query: Any, key: Any, value: Any, mask: Any, grads: Any, causal: bool, scale: float, dropout: Any
-) -> None:
+    g: Any, logs: Any, query: Any, key: Any, value: Any, mask: Any, grads: Any, causal: bool, scale: float,
+    softcap: Any, dropout: Any,
+) -> None:  # fmt: skip
     """Fill the gradients of query, key and value, which may be views."""
     g_query, g_key, g_value = grads
-    shape = (*query.shape[:3], key.shape[2])
+    shape, group = (*query.shape[:3], key.shape[2]), query.shape[1] // key.shape[1]
     mask = None if mask is None else np.broadcast_to(mask, shape)
     for here, seen in _chunks(query, key, causal):
-        there, first = (*here[:2], slice(seen)), here[2].start
-        weights = _scores(query[here], key[there], scale)
+        there, first = _keys_of(here, seen, query, key), here[2].start
+        adds = first > 0 or here[1].start % group > 0  # to what other queries have given to these keys
+        weights = _scores(query[here], key[there], scale, softcap)
+        bent = None if softcap is None else 1 - (weights / softcap) ** 2
         _forbid(weights, None if mask is None else mask[here][..., :seen], causal, first)
         weights -= logs[here]
         np.exp(weights, out=weights)
-        slopes = g[here] @ value[there].swapaxes(-1, -2)  # (b, h, L, V) @ (b, h, V, S) -> (b, h, L, S)
-        if dropout[0]:
-            factors = _factors(here, seen, shape, dropout, query.dtype)
+        slopes = _together(g[here], there[1].stop - there[1].start) @ value[there].swapaxes(-1, -2)
+        slopes = slopes.reshape(weights.shape)  # (b, h, L, V) @ (b, h, V, S) -> (b, h, L, S)
+        factors = _factors(here, seen, shape, dropout, query.dtype) if dropout[0] else None
+        if factors is not None:
             slopes *= factors
-            _gather(weights * factors, g[here], g_value[here[:2]], first)
-        else:
-            _gather(weights, g[here], g_value[here[:2]], first)
+        _gather(weights if factors is None else weights * factors, g[here], g_value[there[:2]], adds)
         slopes -= np.einsum("bhls,bhls->bhl", slopes, weights)[..., None]
         slopes *= weights
-        slopes *= scale
-        np.matmul(slopes, key[there], out=g_query[here])  # (b, h, L, S) @ (b, h, S, E)
-        _gather(slopes, query[here], g_key[here[:2]], first)
+        slopes *= scale if bent is None else scale * bent
+        _multiply(slopes, key[there], g_query[here])
+        _gather(slopes, query[here], g_key[there[:2]], adds)
 
 
-def _gather(weights: np.ndarray, rows: np.ndarray, out: np.ndarray, first: int) -> None:
-    """`out = weightsᵀ @ rows` for the keys that are seen, `+=` after the first queries: (b, h, S, L) @ (b, h, L, E)."""
-    seen, turned = weights.shape[-1], weights.swapaxes(-1, -2)
-    if first:
+def _multiply(weights: np.ndarray, rows: np.ndarray, out: np.ndarray) -> None:
+    """`out = weights @ rows`: (b, H, L, S) @ (b, h, S, E) -> (b, H, L, E)."""
+    if weights.shape[1] == rows.shape[1]:
+        np.matmul(weights, rows, out=out)
+    else:
+        out[...] = (_together(weights, rows.shape[1]) @ rows).reshape(out.shape)
+
+
+def _gather(weights: np.ndarray, rows: np.ndarray, out: np.ndarray, adds: bool) -> None:
+    """`out = weightsᵀ @ rows`, or `+=`, for the keys that are seen: (b, H, S, L) @ (b, H, L, E) -> (b, h, S, E)."""
+    seen, turned = weights.shape[-1], _together(weights, out.shape[1]).swapaxes(-1, -2)
+    rows = _together(rows, out.shape[1])
+    if adds:
         out[..., :seen, :] += turned @ rows
     else:
         np.matmul(turned, rows, out=out[..., :seen, :])
@@ -119,9 +149,14 @@ def _gather(weights: np.ndarray, rows: np.ndarray, out: np.ndarray, first: int) 
 
 
 def accepts_attention(query, key, value, mask, **attributes):
-    """Four axes each, nothing broadcast but the mask, and nothing empty."""
-    alike = query.ndim == key.ndim == value.ndim == 4 and query.shape[:2] == key.shape[:2] == value.shape[:2]
-    whole = alike and min(query.size, key.size, value.size) > 0 and are_floating(query, key, value)
+    """Four axes each, nothing broadcast but the mask, a whole number of query heads for each of key and value, and nothing empty."""
+    alike = (
+        query.ndim == key.ndim == value.ndim == 4
+        and query.shape[0] == key.shape[0]
+        and key.shape[:2] == value.shape[:2]
+    )
+    whole = alike and min(query.size, key.size, value.size) > 0 and query.shape[1] % key.shape[1] == 0
+    whole = whole and are_floating(query, key, value)
     return whole and (mask is None or is_mask(mask, (*query.shape[:3], key.shape[2])))
 
 
@@ -148,34 +183,39 @@ def check_constant(needs_gradient: bool) -> None:
         raise GradientError("attention: its kernels give a mask no gradient", fix="use scaled_dot_product_attention")
 
 
-def register_attention(name: str, attend: Any, attend_backward: Any, accepts: Any = lambda x: True) -> None:
+def _drawn(dropout_p: float, dropout_key: int, start: int) -> tuple[float, int, int]:
+    """What decides which weights are dropped."""
+    return dropout_p, dropout_key, start
+
+
+def register_attention(name: str, attend: Any, attend_backward: Any, accepts: Any = lambda x, softcap: True) -> None:
     """Kernels of both attentions from functions that fill views; `accepts` says more of the first array, if there is more to say."""
 
-    def forward(query, key, value, mask, *, causal, scale, dropout_p, dropout_key, start):
+    def forward(query, key, value, mask, *, causal, scale, softcap, **dropout):
         out = np.empty((*query.shape[:3], value.shape[3]), query.dtype)
-        return out, attend(query, key, value, mask, out, causal, scale, (dropout_p, dropout_key, start))
+        return out, attend(query, key, value, mask, out, causal, scale, softcap, _drawn(**dropout))
 
-    def backward(g, logs, needs, query, key, value, mask, *, causal, scale, dropout_p, dropout_key, start):
+    def backward(g, logs, needs, query, key, value, mask, *, causal, scale, softcap, **dropout):
         check_constant(needs[3])
         grads = [np.empty(x.shape, x.dtype) for x in (query, key, value)]
-        attend_backward(g, logs, query, key, value, mask, grads, causal, scale, (dropout_p, dropout_key, start))
+        attend_backward(g, logs, query, key, value, mask, grads, causal, scale, softcap, _drawn(**dropout))
         return *grads, None
 
-    def packed_forward(packed, mask, *, heads, causal, scale, dropout_p, dropout_key, start):
+    def packed_forward(packed, mask, *, heads, causal, scale, softcap, **dropout):
         batch, length, width = packed.shape
         out = np.empty((batch, length, width // 3), packed.dtype)
-        dropout = (dropout_p, dropout_key, start)
-        return out, attend(*heads_of(packed, heads), mask, joined(out, heads), causal, scale, dropout)
+        parts = heads_of(packed, heads)
+        return out, attend(*parts, mask, joined(out, heads), causal, scale, softcap, _drawn(**dropout))
 
-    def packed_backward(g, logs, needs, packed, mask, *, heads, causal, scale, dropout_p, dropout_key, start):
+    def packed_backward(g, logs, needs, packed, mask, *, heads, causal, scale, softcap, **dropout):
         check_constant(needs[1])
         out = np.empty(packed.shape, packed.dtype)
-        grads, dropout = heads_of(out, heads), (dropout_p, dropout_key, start)
-        attend_backward(joined(g, heads), logs, *heads_of(packed, heads), mask, grads, causal, scale, dropout)
+        grads, parts = heads_of(out, heads), heads_of(packed, heads)
+        attend_backward(joined(g, heads), logs, *parts, mask, grads, causal, scale, softcap, _drawn(**dropout))
         return out, None
 
     def also(otherwise: Any) -> Any:
-        return lambda x, *rest, **attrs: accepts(x) and otherwise(x, *rest, **attrs)
+        return lambda x, *rest, softcap, **attrs: accepts(x, softcap) and otherwise(x, *rest, **attrs)
 
     d.attention.kernels[name] = Kernel(forward, backward, also(accepts_attention))
     d.packed_attention.kernels[name] = Kernel(packed_forward, packed_backward, also(accepts_packed))

@@ -30,11 +30,11 @@ FUSED: dict[str, Function] = {}
 
 
 class Kernel(NamedTuple):
-    """One way to compute a fused op: `accepts(*inputs, **attributes)` says whether it can, for these arrays."""
+    """One way to compute a fused op: `accepts(*inputs, **attributes)` says whether it can, or returns the kernel that does."""
 
     forward: Callable[..., Any]
     backward: Callable[..., Sequence[Array | None]] | None
-    accepts: Callable[..., bool]
+    accepts: Callable[..., Any]
 
 
 class Kernels(dict[str, Kernel]):
@@ -61,8 +61,8 @@ class Kernels(dict[str, Kernel]):
                     size = array.size
         for name in candidates(kind, size):
             kernel = self.get(name)
-            if kernel is not None and kernel.accepts(*arrays, **attrs):
-                return kernel
+            if kernel is not None and (fitting := kernel.accepts(*arrays, **attrs)):
+                return fitting if isinstance(fitting, Kernel) else kernel
         return None
 
     def __setitem__(self, name: str, kernel: Kernel) -> None:
@@ -93,9 +93,8 @@ class Kernels(dict[str, Kernel]):
 
     def title(self, op: str, kernel: Kernel) -> str:
         """What an error calls one of these kernels."""
-        return (
-            f"the {next((name for name, known in self.items() if known is kernel), 'old')} kernel of {op.lstrip('_')}"
-        )
+        name = next((name for name, known in self.items() if known.accepts == kernel.accepts), "old")
+        return f"the {name} kernel of {op.lstrip('_')}"
 
 
 # Compiled steps of optimisers, chosen like the kernels of an op: forward(optimizer, p, g, state, group, scale) changes flat arrays.

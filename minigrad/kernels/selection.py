@@ -52,11 +52,14 @@ def _load_cuda() -> tuple[str, ...]:
 
 @cache
 def _order(name: str | None) -> tuple[str, ...]:
-    """What to try for large arrays on a CPU where these kernels were chosen, or none were."""
+    """What to try for large arrays on a CPU where these kernels were chosen, or none were.
+
+    Kernels for "few rows" are compiled by numba too, and stand beside those that the compiler writes.
+    """
     if _checked(name) == "definitions":
         return ()
     is_compiled = name != "numpy" and _load_numba(required=name == "numba")
-    return ("numba", "numpy") if is_compiled else ("numpy",)
+    return ("few rows", "numba", "numpy") if is_compiled else ("numpy",)
 
 
 def _load_numba(required: bool) -> bool:
@@ -91,7 +94,7 @@ def numba_problem() -> Exception | None:
 
 def implementation() -> str:
     """The name of the kernels that large arrays on the CPU go to."""
-    return next(iter(_order(_chosen.get())), "definitions")
+    return next((name for name in _order(_chosen.get()) if name in NAMES), "definitions")
 
 
 def check_environment() -> None:

@@ -13,7 +13,8 @@ exact = numba.njit(nogil=True, error_model="numpy", fastmath={"contract"}, force
 F, I32 = np.float32, np.int32
 ZERO, HALF, ONE, TWO, INF, NAN = F(0), F(0.5), F(1), F(2), F(math.inf), F(math.nan)
 _POSITIVE = I32(0x7FFFFFFF)
-LEAST, MOST = I32(-0x80000000), I32(0x7FFFFFFF)  # where a maximum and a minimum of `ordered` numbers begin
+_BELOW = I32(0x7FFFFF)  # so many NaN with a sign there are
+LEAST = I32(-0x80000000)  # where a maximum of `ordered` numbers begins
 
 _free = numba.njit(nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
 
@@ -49,24 +50,20 @@ def minimum(a: Any, b: Any) -> Any:
 
 
 @exact
-def ordered_up(a: Any) -> Any:
-    """The bits of a float in an order of integers that is the order of floats, NaN above all: maxima of integers are vectorised."""
-    bits = F(a if a == a else NAN).view(I32)
-    return I32(bits ^ I32(I32(bits >> I32(31)) & _POSITIVE))
+def ordered(a: Any) -> Any:
+    """The bits of a float in an order of integers that is the order of floats, NaN above all: maxima of integers are vectorised.
 
-
-@exact
-def ordered_down(a: Any) -> Any:
-    """The same with NaN below all."""
+    -inf becomes the least of all, and what lies below it, NaN with a sign, goes around to the other end.
+    """
     bits = F(a).view(I32)
-    return I32(bits ^ I32(I32(bits >> I32(31)) & _POSITIVE)) if a == a else LEAST
+    return I32(I32(bits ^ I32(I32(bits >> I32(31)) & _POSITIVE)) - _BELOW)
 
 
 @exact
 def unordered(bits: Any) -> Any:
-    """The float of `ordered_up` or `ordered_down`."""
-    value = I32(bits ^ I32(I32(bits >> I32(31)) & _POSITIVE)).view(F)
-    return NAN if value != value else value
+    """The float of `ordered`."""
+    bits = I32(bits + _BELOW)
+    return I32(bits ^ I32(I32(bits >> I32(31)) & _POSITIVE)).view(F)
 
 
 @exact

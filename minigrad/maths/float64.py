@@ -13,28 +13,20 @@ __all__ = ["index", "kept", "maximum", "minimum", "plus", "select", "times"]
 
 I64, NAN = np.int64, math.nan
 _POSITIVE = I64(0x7FFFFFFFFFFFFFFF)
-LEAST, MOST = I64(-0x8000000000000000), I64(0x7FFFFFFFFFFFFFFF)
+LEAST = I64(-0x8000000000000000)
 
 
 @exact
-def ordered_up(a: Any) -> Any:
+def ordered(a: Any) -> Any:
     """The bits of a float in an order of integers that is the order of floats, NaN above all."""
     bits = np.float64(a if a == a else NAN).view(I64)
     return bits ^ ((bits >> 63) & _POSITIVE)
 
 
 @exact
-def ordered_down(a: Any) -> Any:
-    """The same with NaN below all."""
-    bits = np.float64(a).view(I64)
-    return bits ^ ((bits >> 63) & _POSITIVE) if a == a else LEAST
-
-
-@exact
 def unordered(bits: Any) -> Any:
-    """The float of `ordered_up` or `ordered_down`."""
-    value = I64(bits ^ ((bits >> 63) & _POSITIVE)).view(np.float64)
-    return NAN if value != value else value
+    """The float of `ordered`."""
+    return I64(bits ^ ((bits >> 63) & _POSITIVE)).view(np.float64)
 
 
 @exact

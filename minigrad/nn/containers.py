@@ -17,8 +17,10 @@ class _Indexed(Module):
 
     def _place(self, index: int, module: Module) -> None:
         if not isinstance(module, Module):
-            what = getattr(module, "__name__", type(module).__name__)
-            raise ArgumentError(f"{type(self).__name__}: only modules can be in it", "a Module", what)
+            name, what = type(self).__name__, getattr(module, "__name__", type(module).__name__)
+            fix = f"unpack it: {name}(*layers)" if isinstance(module, (list, tuple)) else None
+            fix = "take its layer, as nn.ReLU() for relu" if callable(module) else fix
+            raise ArgumentError(f"{name}: only modules can be in it", "a Module", what, fix)
         setattr(self, str(index), module)
         self._rename(self._name)
 

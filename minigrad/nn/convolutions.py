@@ -96,6 +96,7 @@ class _Forward(_Convolution):
             raise ArgumentError(f"{name}: unknown padding_mode {padding_mode!r}", ", ".join(PADDING_MODES), fix=hint)
         self.stride, self.padding, self.dilation, self.padding_mode = stride, padding, dilation, padding_mode
         self.make(in_channels, out_channels, kernel_size, groups, bias, dtype, device)
+        self._widths()  # which refuses options that do not fit
 
     def forward(self, input: Any) -> Tensor:
         padding = self.padding
@@ -105,10 +106,12 @@ class _Forward(_Convolution):
 
     def _framed(self, input: Any) -> Tensor:
         """The input in a frame that is not made of zeros."""
+        return F.pad(input, [n for pair in reversed(self._widths()) for n in pair], mode=self.padding_mode)
+
+    def _widths(self) -> list[tuple[int, int]]:
         name = type(self).__name__
         strides, dilations = (as_sizes(name, key, getattr(self, key), self.axes) for key in ("stride", "dilation"))
-        widths = padding_widths(name, self.padding, self.kernel_size, strides, dilations)
-        return F.pad(input, [n for pair in reversed(widths) for n in pair], mode=self.padding_mode)
+        return padding_widths(name, self.padding, self.kernel_size, strides, dilations)
 
 
 class Conv1d(_Forward):

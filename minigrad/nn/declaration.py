@@ -19,12 +19,17 @@ from ..engine.backend import device_of
 from ..engine.modes import reported
 from ..engine.tensor import Tensor
 from ..errors import CallError, MinigradError
+from ..kernels import Packed
 from ..ops.composite import Composite
 from ..ops.composite import composite as as_composite
 from ..ops.creation import tensor
 from ..signature import unknown_argument
+from .low_rank import LowRank
 
-TensorLike = Any  # a Tensor, an array of NumPy or CuPy, a nested list, or a number
+TensorLike = (
+    Any  # a Tensor, an array of NumPy or CuPy, a nested list, or a number; for a weight also a Packed or a LowRank
+)
+READY = (Tensor, Packed, LowRank)
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -45,7 +50,7 @@ def function(body: F) -> F:
         is_usual = len(args) <= leading and kwargs.keys() <= attributes if kwargs else len(args) <= usual
         if is_usual and needed <= len(args):
             for x in args if len(args) <= leading else args[:leading]:
-                if x is not None and not isinstance(x, Tensor):
+                if x is not None and not isinstance(x, READY):
                     break
             else:  # the usual case, without looking further
                 try:
@@ -95,8 +100,8 @@ def constant_like(values: Any, model: Any) -> Any:
 
 
 def as_tensor(value: Any) -> Any:
-    """A Tensor or None as it is, anything else as a Tensor."""
-    return value if value is None or isinstance(value, Tensor) else tensor(value)
+    """A Tensor, a weight of another kind or None as it is, anything else as a Tensor."""
+    return value if value is None or isinstance(value, READY) else tensor(value)
 
 
 def _misfit(name: str, signature: inspect.Signature, args: Any, kwargs: Any) -> CallError | None:

@@ -10,6 +10,7 @@ import numpy as np
 from .. import kernels
 from ..engine.tensor import Tensor
 from ..errors import ArgumentError, DtypeError, IndexingError, ShapeError, describe, nearest
+from ..kernels import Packed
 from ..ops.arithmetic import clip, where
 from ..ops.creation import astype
 from ..ops.reduction import any as any_
@@ -26,7 +27,7 @@ MODES = ("mean", "sum", "max")
 
 @function
 def embedding(input: TensorLike, weight: TensorLike, padding_idx: int | None = None) -> Tensor:
-    """The rows of `weight` that `input` numbers: whole numbers (…), (rows, size) -> (…, size).
+    """The rows of `weight`, which may be packed, that `input` numbers: whole numbers (…), (rows, size) -> (…, size).
 
     The row `padding_idx` gets no gradient.
     """
@@ -44,6 +45,8 @@ def embedding(input: TensorLike, weight: TensorLike, padding_idx: int | None = N
         raise IndexingError("embedding: a row number is out of range", expected, int(input[wrong][0]))
     if padding_idx is not None and not -rows <= padding_idx < rows:
         raise IndexingError("embedding: padding_idx is out of range", f"{-rows} to {rows - 1}", padding_idx)
+    if isinstance(weight, Packed):
+        return weight.rows(input)
     return kernels.embedding(weight, input, padding_idx=None if padding_idx is None else padding_idx % rows)
 
 

@@ -34,6 +34,7 @@ from ..functions import (
     softsign,
     tanh,
 )
+from ..kernels import Packed
 from ..ops.einsum import einsum
 from ..random import next_key
 from . import (
@@ -69,6 +70,7 @@ from .losses import (
     nll_loss,
     smooth_l1_loss,
 )
+from .low_rank import LowRank
 from .margin_losses import *  # noqa: F403
 from .norm_functions import *  # noqa: F403
 from .pool_functions import *  # noqa: F403
@@ -119,13 +121,17 @@ __all__ += pool_functions.__all__
 
 @function
 def linear(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None) -> Tensor:
-    """`input @ weight.T + bias`: (…, in), (out, in), (out,) -> (…, out).
+    """`input @ weight.T + bias`: (…, in), (out, in), (out,) -> (…, out). The weight may be packed.
 
     >>> import minigrad as mg
     >>> mg.nn.functional.linear(mg.tensor([1.0, 2.0]), mg.tensor([[3.0, 4.0]]), mg.tensor([0.5]))
     tensor([11.5])
     """
     _check_linear(input, weight, bias)
+    if isinstance(weight, Packed):
+        return kernels.packed_linear(input, weight.tensor, bias, format=weight.format)
+    if isinstance(weight, LowRank):
+        return weight.linear(input, bias)
     return kernels.linear(input, weight, bias)
 
 
@@ -140,6 +146,10 @@ def linear_gelu(
     tensor([11.5])
     """
     _check_linear(input, weight, bias)
+    if isinstance(weight, Packed):
+        return gelu(kernels.packed_linear(input, weight.tensor, bias, format=weight.format), approximate=approximate)
+    if isinstance(weight, LowRank):
+        return gelu(weight.linear(input, bias), approximate=approximate)
     return kernels.linear_gelu(input, weight, bias, approximate=approximate)
 
 
@@ -184,36 +194,42 @@ def scaled_dot_product_attention(
     is_causal: bool = False,
     dropout_p: float = 0.0,
     scale: float | None = None,
+    enable_gqa: bool = False,
+    softcap: float | None = None,
 ) -> Tensor:
     """`softmax(scale · query @ keyᵀ) @ value`: (…, L, E), (…, S, E), (…, S, V) -> (…, L, V); scale is `1 / sqrt(E)` unless given.
 
     A boolean mask (…, L, S) is True where a query may attend; a floating one is added to the scores, and -inf forbids.
     `is_causal` lets query i attend to keys 0 … i, together with the mask if both are given. A query that may attend to
     nothing gets zeros, and finite gradients. `dropout_p` drops attention weights whenever it is not 0.
+
+    With `enable_gqa`, key and value (B, h, S, …) may have fewer heads than the query (B, H, L, E): each of them serves H / h
+    neighbouring ones, and is not repeated in memory. A `softcap` c turns a score x into `c · tanh(x / c)` before the mask.
     """
     name = "scaled_dot_product_attention"
     check_probability(name, dropout_p)
-    _check_attention(name, query, key, value, mask)
+    shape = _check_attention(name, query, key, value, mask, enable_gqa)
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
-    draw, start = next_key(math.prod(_scores_shape(query, key))) if dropout_p else (0, 0)
-    options = {"causal": is_causal, "scale": scale, "dropout_p": dropout_p, "dropout_key": draw, "start": start}
+    draw, start = next_key(math.prod(shape)) if dropout_p else (0, 0)
+    options = {"causal": is_causal, "scale": scale, "softcap": softcap}
+    options |= {"dropout_p": dropout_p, "dropout_key": draw, "start": start}
     if getattr(mask, "requires_grad", False):  # which the kernels do not give
         return kernels.attention.define((query, key, value, mask), options)
     return kernels.attention(query, key, value, mask, **options)
 
 
-def _scores_shape(query: Any, key: Any) -> tuple[int, ...]:
-    """(…, L, E), (…, S, E) -> (…, L, S)"""
-    return (*np.broadcast_shapes(query.shape[:-2], key.shape[:-2]), query.shape[-2], key.shape[-2])
-
-
-def _check_attention(name: str, query: Any, key: Any, value: Any, mask: Any) -> None:
+def _check_attention(name: str, query: Any, key: Any, value: Any, mask: Any, grouped: bool) -> tuple[int, ...]:
+    """Refuse what does not fit; returns the shape of the scores: (…, L, E), (…, S, E) -> (…, L, S)."""
     q, k, v = query.shape, key.shape, value.shape
+    if grouped and 2 < len(q) == len(k) == len(v) and k[-3] == v[-3] and k[-3] > 0 and q[-3] % k[-3] == 0:
+        k, v = ((*s[:-3], q[-3], *s[-2:]) for s in (k, v))
     alike = 1 < len(q) == len(k) == len(v) and q[:-2] == k[:-2] == v[:-2]
     if not alike or q[-1] != k[-1] or k[-2] != v[-2]:
         _check_shapes(name, q, k, v)
+    scores = (*(q[:-2] if alike else np.broadcast_shapes(q[:-2], k[:-2])), q[-2], k[-2])
     if mask is not None:
-        check_mask(name, mask, _scores_shape(query, key))
+        check_mask(name, mask, scores)
+    return scores
 
 
 def _check_shapes(name: str, *shapes: tuple[int, ...]) -> None:
@@ -227,6 +243,9 @@ def _check_shapes(name: str, *shapes: tuple[int, ...]) -> None:
     if key[-2] != value[-2]:
         raise ShapeError(f"{name}: there is not one value for each key", "key (…, S, E) and value (…, S, V)", got)
     if problem := broadcast_problem(f"{name} (the axes before the last two)", [s[:-2] for s in shapes]):
+        if min(map(len, shapes)) > 2 and key[-3] == value[-3] and key[-3] and query[-3] % key[-3] == 0:
+            fix = "give enable_gqa=True if several heads of the query are to share one of key and value"
+            raise ShapeError(f"{name}: there are more heads of the query", "as many heads of all three", got, fix)
         raise problem
 
 

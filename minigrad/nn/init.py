@@ -286,4 +286,4 @@ def _gain(name: str, nonlinearity: str, negative_slope: float) -> float:
 
 
 if not TYPE_CHECKING:  # a type checker knows what is here
-    __getattr__, __dir__ = public(__name__, __all__)
+    __getattr__, __dir__ = public(__name__, __all__, "initialisers")

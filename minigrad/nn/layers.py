@@ -9,6 +9,7 @@ from typing import Any
 from ..engine.modes import no_grad
 from ..engine.tensor import Tensor
 from ..errors import ArgumentError, AxisError, IndexingError, ShapeError, axis_problem
+from ..kernels import Packed
 from ..ops.creation import tensor, zeros
 from . import functional as F
 from . import init
@@ -56,7 +57,7 @@ class Linear(Module):
     ):
         check_sizes(self, in_features=in_features, out_features=out_features)
         self.in_features, self.out_features = in_features, out_features
-        self.weight = new_parameter((out_features, in_features), dtype, device)
+        self.weight: Any = new_parameter((out_features, in_features), dtype, device)
         self.bias = new_parameter((out_features,), dtype, device) if bias else None
         self.reset_parameters()
 
@@ -71,7 +72,8 @@ class Linear(Module):
         return F.linear(input, self.weight, self.bias)
 
     def extra_repr(self) -> str:
-        return f"{self.in_features}, {self.out_features}" + (", bias=False" if self.bias is None else "")
+        packed = f", {self.weight.format}" if isinstance(self.weight, Packed) else ""
+        return f"{self.in_features}, {self.out_features}{packed}" + (", bias=False" if self.bias is None else "")
 
 
 class Bilinear(Module):

@@ -31,13 +31,18 @@ UNGATED: dict[str, Callable[[Any], Tensor]] = {
     "tanh": F.tanh,
 }
 GELU = {"gelu": "none", "gelu_tanh": "tanh"}  # computed by one kernel with `up`, unless somebody listens to `up`
-GATED: dict[str, Callable[[Any], Tensor]] = {"swiglu": F.silu, "geglu": F.gelu, "reglu": F.relu}
+GATED: dict[str, Callable[[Any], Tensor]] = {
+    "swiglu": F.silu,
+    "geglu": F.gelu,
+    "geglu_tanh": _gelu_tanh,
+    "reglu": F.relu,
+}
 
 
 class MLP(Module):
     """`down(activation(up(x)))`, for each position by itself: (…, dim) -> (…, hidden) -> (…, dim).
 
-    With "swiglu", "geglu" or "reglu" half of what `up` makes is a gate: `down(silu(gate) * up)`. Gate and up are rows
+    With "swiglu", "geglu", "geglu_tanh" or "reglu" half of what `up` makes is a gate: `down(silu(gate) * up)`. Gate and up are rows
     of one matrix (2·hidden, dim), gate first, so that they are one product.
 
     >>> import minigrad as mg

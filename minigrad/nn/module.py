@@ -15,9 +15,11 @@ from ..engine.tensor import Tensor, wrap
 from ..engine.writes import writes
 from ..errors import ArgumentError, CallError, MinigradError
 from ..hooks import HookHandle
+from ..kernels import Packed
+from ..ops.creation import zeros_like
 from ..signature import Constructed
 from .hooks import OnBackward, WithKwargs, forward_with_hooks
-from .state_dict import IncompatibleKeys, StateError, fitted, moved
+from .state_dict import IncompatibleKeys, StateError, fitted, moved, moved_packed
 from .summary import summary
 
 __all__ = ["Module", "Parameter", "StateError"]
@@ -89,7 +91,7 @@ class Module(Constructed):
 
     def __setattr__(self, name: str, value: Any) -> None:
         where = f"{type(self).__name__}.{name}"
-        if isinstance(value, (Module, Parameter)) and hasattr(Module, name):
+        if isinstance(value, (Module, Parameter, Packed)) and hasattr(Module, name):
             raise ArgumentError(f"{where}: every module has something of this name", fix="choose another name")
         if isinstance(value, Module):
             if any(module is self for module in value.modules()):
@@ -97,7 +99,7 @@ class Module(Constructed):
                     f"{where}: a module cannot contain itself", fix="keep a part from knowing its whole"
                 )
             value._rename(name)
-        elif isinstance(value, Parameter):
+        elif isinstance(value, (Parameter, Packed)):
             self._buffers.pop(name, None)
         elif isinstance(value, Tensor) and isinstance(vars(self).get(name), Parameter):
             raise ArgumentError(
@@ -157,10 +159,13 @@ class Module(Constructed):
         """Call `hook(module, grad_output)` before each backward of the module; what it returns, unless None, replaces it."""
         return _add_hook(self._hooks, OnBackward(hook, before=True))
 
-    def _parts(self) -> Iterator[tuple[str, Module | Tensor]]:
-        """The attributes that are modules or tensors, by name; also finds modules added to a plain list after it was assigned."""
+    def _parts(self) -> Iterator[tuple[str, Module | Tensor | Packed]]:
+        """The attributes that are modules, tensors or packed weights, by name.
+
+        It also finds modules that were added to a plain list after that was assigned.
+        """
         for name, value in vars(self).items():
-            if isinstance(value, (Module, Tensor)):
+            if isinstance(value, _PARTS):
                 yield name, value
             elif name not in _INTERNAL:
                 _refuse_hidden(f"{type(self).__name__}.{name}", value)
@@ -190,8 +195,8 @@ class Module(Constructed):
         """This module and all inside it."""
         yield from (module for _, module in self.named_modules())
 
-    def _named(self, kind: Callable[[Module, str, Any], bool], every_path: bool) -> Iterator[tuple[str, Tensor]]:
-        """The tensors of one kind by path; a shared one comes once, or under every path it has."""
+    def _named(self, kind: Callable[[Module, str, Any], bool], every_path: bool) -> Iterator[tuple[str, Any]]:
+        """The tensors, or packed weights, of one kind by path; a shared one comes once, or under every path it has."""
         seen: set[int] = set()
         stack: list[tuple[str, Module]] = [("", self)]
         while stack:
@@ -208,7 +213,7 @@ class Module(Constructed):
 
     def named_parameters(self) -> Iterator[tuple[str, Parameter]]:
         """The parameters of this module and of all inside it, by path; a tied one comes once, under its first path."""
-        yield from self._named(_is_parameter, every_path=False)  # type: ignore[misc]
+        yield from self._named(_is_parameter, every_path=False)
 
     def parameters(self) -> Iterator[Parameter]:
         """The parameters of this module and of all inside it."""
@@ -221,6 +226,10 @@ class Module(Constructed):
     def buffers(self) -> Iterator[Tensor]:
         """The buffers of this module and of all inside it."""
         yield from (buffer for _, buffer in self.named_buffers())
+
+    def named_packed(self) -> Iterator[tuple[str, Packed]]:
+        """The packed weights of this module and of all inside it, by path; a tied one comes once, under its first path."""
+        yield from self._named(_is_packed, every_path=False)
 
     def train(self, mode: bool = True) -> Module:
         """Put this module and all inside it into training (dropout on, batch statistics learned) or out of it."""
@@ -247,10 +256,10 @@ class Module(Constructed):
         """Train these parameters again."""
         return self.requires_grad_(True)
 
-    def zero_grad(self) -> None:
-        """Forget the gradients of all parameters."""
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients of all parameters, or, without `set_to_none`, set those that there are to zeros."""
         for parameter in self.parameters():
-            parameter.grad = None
+            parameter.grad = None if set_to_none or parameter.grad is None else zeros_like(parameter)
 
     def apply(self, function: Callable[[Module], Any]) -> Module:
         """Call `function(module)` for this module and all inside it."""
@@ -262,25 +271,40 @@ class Module(Constructed):
         """Move all floating parameters and buffers to a dtype, and all of them to a device; the tensors stay the same objects."""
         tensors = [*self.parameters(), *self.buffers()]
         results = [moved(tensor, target, dtype, device) for tensor in tensors]  # all of them before any is changed
+        packed = {id(old): moved_packed(old, target, dtype, device) for _, old in self.named_packed()}
         for tensor, (data, grad) in zip(tensors, results):
             if data is not tensor.data:
                 old, tensor.data = tensor.node, data
                 if old is not None:
                     tensor.node = leaf(tensor.data)
                     tensor.node.grad, tensor.node.hooks = grad, old.hooks
+        self._replace(packed)
         return self
 
-    def state_dict(self) -> dict[str, Tensor]:
-        """All parameters and persistent buffers by path, sharing memory with the module; a tied one under every path."""
-        return {name: wrap(value.data) for name, value in self._named(_is_state, every_path=True)}
+    def _replace(self, parts: Mapping[int, Packed]) -> None:
+        """Put packed weights into the places of what has these ids."""
+        for module in self.modules() if parts else ():
+            for name, value in [*module._parts()]:
+                if id(value) in parts and parts[id(value)] is not value:
+                    setattr(module, name, parts[id(value)])
+
+    def state_dict(self) -> dict[str, Any]:
+        """All parameters and persistent buffers by path, sharing memory with the module; a tied one under every path.
+
+        A packed weight is there as the `Packed` that it is.
+        """
+        own = self._named(_is_state, every_path=True)
+        return {name: value if isinstance(value, Packed) else wrap(value.data) for name, value in own}
 
     def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> IncompatibleKeys:
         """Copy the values of a state dict into this module; if anything does not fit, nothing is changed.
 
-        Without `strict`, names that only one side has are passed over, and returned; shapes must fit all the same.
+        Without `strict`, names that only one side has are passed over, and returned; shapes must fit all the same. A packed
+        weight is not copied, but takes the place of the parameter.
         """
         own = dict(self._named(_is_state, every_path=True))
-        pairs, passed_over = fitted(type(self).__name__, own, state, strict)
+        pairs, packed, passed_over = fitted(type(self).__name__, own, state, strict)
+        self._replace(packed)
         for tensor, values in pairs:
             with on_device_of(tensor.data):
                 tensor.data[...] = values
@@ -289,7 +313,8 @@ class Module(Constructed):
 
     def compiled_state(self) -> tuple[list[Tensor], Any]:
         """Its tensors, and what a compiled function that calls it depends on: its parts, their modes and settings."""
-        tensors: list[Tensor] = [*self.parameters(), *self.buffers()]
+        packed = [weight.tensor for _, weight in self.named_packed()]
+        tensors: list[Tensor] = [*self.parameters(), *self.buffers(), *packed]
         settings = [
             (path, type(module), tuple([(k, _comparable(v)) for k, v in _settings(module)]))
             for path, module in self.named_modules()
@@ -329,13 +354,14 @@ class Module(Constructed):
 
 _MOVES = {"half": "float16", "float": "float32", "double": "float64", "cuda": "cuda", "cpu": "cpu"}
 _INTERNAL = frozenset(("_buffers", "_pre_hooks", "_hooks"))
+_PARTS = (Module, Tensor, Packed)
 _LOOKED_AT = 64  # so many items of a list are looked at: it may hold a whole vocabulary
 
 
 def _settings(module: Module) -> Iterator[tuple[str, Any]]:
     """The attributes that are neither tensors nor modules."""
     own = vars(module).items()
-    return ((k, v) for k, v in own if k not in _INTERNAL and not isinstance(v, (Tensor, Module)))
+    return ((k, v) for k, v in own if k not in _INTERNAL and not isinstance(v, _PARTS))
 
 
 def _comparable(value: Any) -> Any:
@@ -350,9 +376,9 @@ def _comparable(value: Any) -> Any:
 def _refuse_hidden(where: str, value: Any) -> None:
     """Modules and parameters in a plain list, tuple, set or dict are neither trained nor saved: a mistake."""
     if isinstance(value, (list, tuple, set, dict)) and any(
-        isinstance(item, (Module, Parameter))
+        isinstance(item, (Module, Parameter, Packed))
         or isinstance(item, (list, tuple))
-        and any(isinstance(inner, (Module, Parameter)) for inner in islice(item, _LOOKED_AT))
+        and any(isinstance(inner, (Module, Parameter, Packed)) for inner in islice(item, _LOOKED_AT))
         for item in islice(value.values() if isinstance(value, dict) else value, _LOOKED_AT)
     ):
         raise ArgumentError(
@@ -364,6 +390,7 @@ def _refuse_hidden(where: str, value: Any) -> None:
 def _add_hook(hooks: dict[int, Any], hook: Any) -> HookHandle:
     handle = HookHandle(hooks)
     hooks[handle.key] = hook
+    changes.note()
     return handle
 
 
@@ -385,5 +412,9 @@ def _is_buffer(module: Module, name: str, value: Any) -> bool:
     return name in module._buffers
 
 
+def _is_packed(module: Module, name: str, value: Any) -> bool:
+    return isinstance(value, Packed)
+
+
 def _is_state(module: Module, name: str, value: Any) -> bool:
-    return isinstance(value, Parameter) or bool(module._buffers.get(name))
+    return isinstance(value, (Parameter, Packed)) or bool(module._buffers.get(name))

@@ -1,4 +1,7 @@
-"""Position encodings: sinusoidal and learned ones are added to the embeddings, rotary ones (RoPE) rotate queries and keys."""
+"""Position encodings: sinusoidal and learned ones are added to the embeddings, relative ones to the scores of attention.
+
+Rotary ones (RoPE), which rotate queries and keys, are in rotary.py.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +12,20 @@ import numpy as np
 from ..engine.modes import notify
 from ..engine.tensor import Tensor
 from ..errors import ArgumentError, IndexingError, ShapeError
-from ..ops import FUNCTIONS
 from ..ops.creation import tensor
+from . import functional as F
 from . import init
 from .declaration import as_tensor
 from .layers import check_sizes, new_parameter
+from .masks import restricted
 from .module import Module
 
-__all__ = ["LearnedPositions", "RotaryPositions", "SinusoidalPositions"]
+__all__ = ["LearnedPositions", "RelativePositions", "SinusoidalPositions"]
 
 KEPT = 2**16  # tables up to so many positions are kept; further ones are computed as they are needed
 
 
-class _Angles(Module):
+class Angles(Module):
     """The angles `position / base^(2i / dim)` of positions and pairs i, and functions of them, kept in a table that grows.
 
     The table is made anew for another dtype or device, so it is neither a parameter nor a buffer.
@@ -34,29 +38,39 @@ class _Angles(Module):
         self.dim, self.base = dim, base
         self._table: Tensor | None = None
 
+    def periods(self) -> np.ndarray:
+        """What a position is divided by to give its angles: (pairs,)."""
+        return self.base ** (2 * np.arange((self.dim + 1) // 2) / self.dim)
+
     def _columns(self, angles: np.ndarray) -> np.ndarray:
         """What the table holds: (length, pairs) -> (length, columns)."""
         raise NotImplementedError
 
-    def _rows(self, start: int, length: int, like: Tensor) -> Tensor:
-        """The rows of the positions `start` to `start + length`, in the dtype and on the device of `like`."""
+    def rows(self, start: int, length: int, positions: Any, like: Tensor) -> Tensor:
+        """The rows of the positions `start` to `start + length`, or of those given, (B, length), in the dtype and on the device of `like`."""
+        if positions is not None:
+            places = checked_positions(self, positions, like)
+            top = int(places.max()) + 1 if places.size else 0
+            return self._computed(places.numpy(), like) if top > KEPT else self._table_of(top, like)[places]
         if isinstance(start, bool) or not hasattr(start, "__index__") or start < 0:
             raise IndexingError(f"{type(self).__name__}: start is a whole number from 0 up", "such as 0", repr(start))
         stop = start + length
         if stop > KEPT:
-            return self._computed(start, stop, like)
+            return self._computed(np.arange(start, stop), like)
+        return self._table_of(stop, like)[start:stop]
+
+    def _table_of(self, stop: int, like: Tensor) -> Tensor:
+        """The table, of `stop` rows or more."""
         table = self._table
         if table is None or len(table) < stop or table.dtype != like.dtype or table.device != like.device:
             known = 0 if table is None else len(table)
-            table = self._computed(0, stop if stop <= known else min(max(stop, 2 * known, 64), KEPT), like)
-            self._table = table
+            size = stop if stop <= known else min(max(stop, 2 * known, 64), KEPT)
+            self._table = table = self._computed(np.arange(size), like)
         notify("created", table.data)
-        return table[start:stop]
+        return table
 
-    def _computed(self, start: int, stop: int, like: Tensor) -> Tensor:
-        pairs = np.arange((self.dim + 1) // 2)
-        angles = np.arange(start, stop)[:, None] / self.base ** (2 * pairs / self.dim)
-        columns = self._columns(angles).astype(like.dtype)
+    def _computed(self, places: np.ndarray, like: Tensor) -> Tensor:
+        columns = self._columns(places[..., None] / self.periods()).astype(like.dtype)
         notify("created", columns)
         return tensor(columns, device=like.device)
 
@@ -64,7 +78,7 @@ class _Angles(Module):
         return f"{self.dim}, base={self.base}"
 
 
-def _sequence(layer: Module, x: Any, dim: int) -> Tensor:
+def sequence(layer: Module, x: Any, dim: int) -> Tensor:
     """The input as a Tensor (…, T, dim), floating."""
     x = as_tensor(x)
     if x.ndim < 2 or x.shape[-1] != dim or x.dtype.kind != "f":
@@ -74,24 +88,43 @@ def _sequence(layer: Module, x: Any, dim: int) -> Tensor:
     return x
 
 
-class SinusoidalPositions(_Angles):
+def checked_positions(layer: Module, positions: Any, like: Tensor) -> Tensor:
+    """Positions as a Tensor (B, T) of whole numbers from 0 up; (T,) are the same for every row."""
+    places = as_tensor(positions)
+    places = places[None] if places.ndim == 1 else places
+    expected = f"whole numbers ({like.shape[0]} or 1, {like.shape[-2]})"
+    if places.dtype.kind not in "iu" or places.ndim != 2 or places.shape[1] != like.shape[-2]:
+        got = f"{places.shape} {places.dtype}"
+        raise ShapeError(f"{type(layer).__name__}: these are no positions of the rows", expected, got)
+    if (places < 0).any():
+        raise IndexingError(f"{type(layer).__name__}: positions are numbered from 0 up", expected, int(places.min()))
+    return places
+
+
+class SinusoidalPositions(Angles):
     """Adds the encoding of "Attention is all you need": (…, T, dim) -> the same.
 
-    Columns 2i and 2i + 1 of position p are `sin(p / base^(2i / dim))` and `cos(p / base^(2i / dim))`.
+    Columns 2i and 2i + 1 of position p are `sin(p / base^(2i / dim))` and `cos(p / base^(2i / dim))`; with `halves`, as in
+    Marian, all sines come first, and then all cosines.
 
     >>> import minigrad as mg
     >>> [f"{x:.5f}" for x in mg.nn.SinusoidalPositions(4)(mg.zeros(2, 4))[1]]
     ['0.84147', '0.54030', '0.01000', '0.99995']
     """
 
-    def _columns(self, angles: np.ndarray) -> np.ndarray:
-        both = np.stack([np.sin(angles), np.cos(angles)], axis=-1)  # (T, pairs) -> (T, pairs, 2)
-        return both.reshape(len(angles), 2 * angles.shape[1])[:, : self.dim]
+    def __init__(self, dim: int, base: float = 10000.0, halves: bool = False):
+        super().__init__(dim, base)
+        self.halves = halves
 
-    def forward(self, input: Any, start: int = 0) -> Tensor:
-        """The input, whose first token stands at position `start`, plus its positions."""
-        x = _sequence(self, input, self.dim)
-        return x + self._rows(start, x.shape[-2], x)
+    def _columns(self, angles: np.ndarray) -> np.ndarray:
+        axis = -2 if self.halves else -1
+        both = np.stack([np.sin(angles), np.cos(angles)], axis=axis)  # (…, pairs) -> (…, 2, pairs) or (…, pairs, 2)
+        return both.reshape(*angles.shape[:-1], 2 * angles.shape[-1])[..., : self.dim]
+
+    def forward(self, input: Any, start: int = 0, positions: Any = None) -> Tensor:
+        """The input, whose first token stands at position `start`, or whose tokens stand at `positions` (B, T), plus these."""
+        x = sequence(self, input, self.dim)
+        return x + self.rows(start, x.shape[-2], positions, x)
 
 
 class LearnedPositions(Module):
@@ -107,9 +140,11 @@ class LearnedPositions(Module):
         """Draw the vectors anew."""
         init.gpt2_(self.weight)
 
-    def forward(self, input: Any, start: int = 0) -> Tensor:
-        """The input, whose first token stands at position `start`, plus its positions."""
-        x = _sequence(self, input, self.dim)
+    def forward(self, input: Any, start: int = 0, positions: Any = None) -> Tensor:
+        """The input, whose first token stands at position `start`, or whose tokens stand at `positions` (B, T), plus these."""
+        x = sequence(self, input, self.dim)
+        if positions is not None:
+            return x + F.embedding(checked_positions(self, positions, x), self.weight)
         stop = start + x.shape[-2]
         if not 0 <= start <= stop <= self.max_length:
             raise IndexingError(
@@ -124,29 +159,68 @@ class LearnedPositions(Module):
         return f"{self.max_length}, {self.dim}"
 
 
-class RotaryPositions(_Angles):
-    """Rotary position embeddings: rotates each pair of columns (2i, 2i + 1) of queries and keys by the angle `position / base^(2i / dim)`.
+class RelativePositions(Module):
+    """T5's: a learned number for each head and each distance, added to the scores of attention.
 
-    The product of a rotated query and a rotated key depends only on how far apart they stand. Shapes: (…, T, dim) -> the same.
+    Short distances have a bucket each; longer ones share buckets that grow with their logarithm, and from `distance` on
+    there is one. If attention is not `bidirectional`, all keys after the query share the bucket of distance 0. All blocks of a stack
+    share one table, `weight` (buckets, heads).
+
+    >>> import minigrad as mg
+    >>> mg.nn.RelativePositions(heads=2)(3, 5).shape
+    (1, 2, 3, 5)
     """
 
-    def __init__(self, dim: int, base: float = 10000.0):
-        super().__init__(dim, base)
-        if dim % 2:
-            raise ArgumentError("RotaryPositions: columns are rotated in pairs", "an even dim", dim)
+    def __init__(
+        self,
+        heads: int,
+        buckets: int = 32,
+        distance: int = 128,
+        bidirectional: bool = True,
+        dtype: Any = None,
+        device: str | None = None,
+    ):
+        check_sizes(self, heads=heads, buckets=buckets, distance=distance)
+        self.heads, self.buckets, self.distance, self.bidirectional = heads, buckets, distance, bidirectional
+        exact = buckets // (4 if bidirectional else 2)
+        if exact < 1 or distance <= exact:
+            got = f"buckets={buckets}, distance={distance}"
+            raise ArgumentError(
+                "RelativePositions: there is nothing to share", "4 or more buckets, fewer than distance", got
+            )
+        self.weight = new_parameter((buckets, heads), dtype, device)
+        self.reset_parameters()
 
-    def _columns(self, angles: np.ndarray) -> np.ndarray:
-        return np.concatenate([np.cos(angles), np.sin(angles)], axis=-1)  # (T, pairs) -> (T, 2 pairs)
+    def reset_parameters(self) -> None:
+        """Draw the numbers anew."""
+        init.gpt2_(self.weight)
 
-    def forward(self, query: Any, key: Any, start: int = 0) -> tuple[Tensor, Tensor]:
-        """Query and key, whose first tokens stand at position `start`, both rotated."""
-        return self._rotated(query, start), self._rotated(key, start)
+    def forward(self, queries: int, keys: int, start: int = 0) -> Tensor:
+        """What is added to the scores of so many queries, the first of which stands at position `start`: (1, h, L, S)."""
+        away = np.arange(keys) - (start + np.arange(queries))[:, None]  # (L, S)
+        picked = F.embedding(tensor(self._bucket(away), device=self.weight.device), self.weight)  # (L, S, h)
+        return picked.transpose(2, 0, 1)[None]
 
-    def _rotated(self, input: Any, start: int) -> Tensor:
-        x = _sequence(self, input, self.dim)
-        rows, half = self._rows(start, x.shape[-2], x), self.dim // 2
-        cos, sin = rows[:, :half], rows[:, half:]  # each (T, dim / 2)
-        pairs = x.reshape(*x.shape[:-1], half, 2)  # (…, T, dim) -> (…, T, dim / 2, 2)
-        a, b = pairs[..., 0], pairs[..., 1]
-        rotated: Tensor = FUNCTIONS["stack"]([a * cos - b * sin, a * sin + b * cos], axis=-1)
-        return rotated.reshape(*x.shape)
+    def added(self, mask: Any, length: int, past: int) -> Tensor:
+        """The same for self-attention of `length` positions after `past` ones, together with a mask, if there is one."""
+        bias, mask = self(length, past + length, past), as_tensor(mask)
+        if mask is None:
+            return bias
+        return restricted(bias, mask) if mask.dtype.kind == "b" else bias + mask
+
+    def _bucket(self, away: np.ndarray) -> np.ndarray:
+        """The number of the bucket of each distance; in float32, as T5 does, since a logarithm decides at the edges."""
+        count, ahead = (
+            (self.buckets // 2, away > 0) if self.bidirectional else (self.buckets, np.zeros(away.shape, bool))
+        )
+        far = np.abs(away) if self.bidirectional else np.maximum(-away, 0)
+        exact = count // 2
+        share = np.log(np.maximum(far, 1).astype(np.float32) / np.float32(exact)) / np.float32(
+            np.log(self.distance / exact)
+        )
+        grown = exact + (share * np.float32(count - exact)).astype(np.int64)
+        return np.where(far < exact, far, np.minimum(grown, count - 1)) + count * ahead
+
+    def extra_repr(self) -> str:
+        sizes = f"{self.heads}, buckets={self.buckets}, distance={self.distance}"
+        return sizes + ("" if self.bidirectional else ", bidirectional=False")

@@ -10,6 +10,7 @@ import numpy as np
 from ..engine.backend import Array, is_array, to_numpy
 from ..engine.tensor import Tensor, wrap
 from ..errors import DtypeError, MinigradError
+from ..kernels import Packed
 from ..ops.creation import tensor
 
 
@@ -25,9 +26,12 @@ class IncompatibleKeys(NamedTuple):
 
 
 def fitted(
-    model: str, own: Mapping[str, Tensor], state: Mapping[str, Any], strict: bool
-) -> tuple[list[tuple[Tensor, Array]], IncompatibleKeys]:
-    """Each tensor of a model with the array to be copied into it; a StateError that lists all that does not fit."""
+    model: str, own: Mapping[str, Any], state: Mapping[str, Any], strict: bool
+) -> tuple[list[tuple[Tensor, Array]], dict[int, Packed], IncompatibleKeys]:
+    """Each tensor of a model with the array to be copied into it, and the packed weights by the ids of what they replace.
+
+    A StateError lists all that does not fit.
+    """
     if not isinstance(state, Mapping):
         fix = "pass what state_dict() gave, or the tensors that mg.load read"
         raise StateError(f"{model}: this is not a state dict", "names with their tensors", type(state).__name__, fix)
@@ -43,9 +47,9 @@ def fitted(
         if value is not None and value.shape != own[name].shape
     ]
     unfit = [
-        f"{name} (model {own[name].dtype}, state {'no numbers' if value is None else value.dtype})"
+        f"{name} (model {_kind(own[name])}, state {'no numbers' if value is None else _kind(value)})"
         for name, value in given.items()
-        if value is None or not _keeps_kind(value.dtype, own[name].dtype)
+        if value is None or not _fits_kind(value, own[name])
     ]
     untied = [] if misshaped or unfit else [" = ".join(tied) for tied in paths.values() if _differ(tied, given)]
     wrong = {"of another shape": misshaped, "of another kind": unfit, "tied in the model, but not in the state": untied}
@@ -62,13 +66,16 @@ def fitted(
     pairs = [
         (own[name], v.to(dtype=own[name].dtype, device=own[name].device).data)
         for name, v in given.items()
-        if v is not None
+        if isinstance(v, Tensor)
     ]
-    return pairs, IncompatibleKeys(missing, unexpected)
+    packed = {id(own[name]): v.to(own[name].device) for name, v in given.items() if isinstance(v, Packed)}
+    return pairs, packed, IncompatibleKeys(missing, unexpected)
 
 
-def _as_tensor(value: Any) -> Tensor | None:
+def _as_tensor(value: Any) -> Tensor | Packed | None:
     """Without a copy where there is an array; None for what is not made of numbers."""
+    if isinstance(value, Packed):
+        return value
     if isinstance(value, Tensor) or is_array(value):
         return wrap(value.data if isinstance(value, Tensor) else value)
     try:
@@ -77,14 +84,26 @@ def _as_tensor(value: Any) -> Tensor | None:
         return None
 
 
-def _keeps_kind(given: np.dtype, wanted: np.dtype) -> bool:
-    """Precision may be lost, as from float64 to float32, but not fractions or imaginary parts."""
-    return bool(np.can_cast(given, wanted, "same_kind"))
+def _fits_kind(given: Tensor | Packed, wanted: Tensor | Packed) -> bool:
+    """Precision may be lost, as from float64 to float32, but not fractions or imaginary parts.
+
+    A packed weight may replace one of float32, but floats no packed one: they would have to be rounded.
+    """
+    if isinstance(given, Packed):
+        return bool(wanted.dtype == given.dtype)
+    return not isinstance(wanted, Packed) and bool(np.can_cast(given.dtype, wanted.dtype, "same_kind"))
 
 
-def _differ(paths: list[str], given: Mapping[str, Tensor | None]) -> bool:
+def _kind(value: Tensor | Packed) -> str:
+    return f"packed {value.format}" if isinstance(value, Packed) else str(value.dtype)
+
+
+def _differ(paths: list[str], given: Mapping[str, Tensor | Packed | None]) -> bool:
     """Whether the state holds different values for what is one tensor in the model."""
-    values = [to_numpy(v.data) for v in (given.get(path) for path in paths) if v is not None]
+    found = [v for v in (given.get(path) for path in paths) if v is not None]
+    if len({v.format if isinstance(v, Packed) else None for v in found}) > 1:
+        return True
+    values = [to_numpy(v.data) for v in found]
     return any(not np.array_equal(values[0], v, equal_nan=v.dtype.kind in "fc") for v in values[1:])
 
 
@@ -104,6 +123,19 @@ def _advice(
     if misshaped:
         return f"{advice}; or, to fine-tune with a new head, leave its names out of the state and pass strict=False"
     return f"{advice}, or pass strict=False to pass over these names"
+
+
+def moved_packed(packed: Packed, target: Any, dtype: Any, device: str | None) -> Packed:
+    """The same on another device; in another dtype it cannot be."""
+    place = wrap(packed.data.reshape(-1)[:0].astype(packed.dtype)).to(target, dtype=dtype, device=device)
+    if place.dtype != packed.dtype:
+        raise DtypeError(
+            "Module.to: packed weights are computed with in float32 only",
+            "float32",
+            place.dtype,
+            "take the model before it was packed",
+        )
+    return packed.to(place.device)
 
 
 def moved(tensor: Tensor, target: Any, dtype: Any, device: str | None) -> tuple[Array, Array | None]:

@@ -67,9 +67,9 @@ def _shape(output: Any) -> str:
 
 
 def _counts(module: Module) -> tuple[int, int]:
-    """How many numbers the parameters of a module hold, and how many of them are trained."""
-    parameters = list(module.parameters())
-    return sum(p.size for p in parameters), sum(p.size for p in parameters if p.requires_grad)
+    """How many numbers the parameters and packed weights of a module stand for, and how many of them are trained."""
+    weights: list[Any] = [*module.parameters(), *[weight for _, weight in module.named_packed()]]
+    return sum(p.size for p in weights), sum(p.size for p in weights if p.requires_grad)
 
 
 def _aligned(rows: list[list[str]]) -> list[str]:
@@ -91,7 +91,13 @@ def _totals(module: Module) -> str:
     parts = [f"{total:,} parameters, " + ("all trainable" if trained == total else f"{trained:,} trainable")]
     if buffers := sum(b.size for b in module.buffers()):
         parts.append(f"{buffers:,} in buffers")
-    return "; ".join([*parts, _bytes(sum(t.nbytes for t in (*module.parameters(), *module.buffers())))])
+    return "; ".join([*parts, _bytes(memory(module))])
+
+
+def memory(module: Module) -> int:
+    """The bytes of all its parameters, buffers and packed weights."""
+    parts: list[Any] = [*module.parameters(), *module.buffers(), *[weight for _, weight in module.named_packed()]]
+    return sum(part.nbytes for part in parts)
 
 
 def _bytes(count: int) -> str:

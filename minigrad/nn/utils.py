@@ -1,17 +1,22 @@
-"""Helpers for all parameters of a model at once, where PyTorch has them: vectors of parameters, and gradient clipping."""
+"""Helpers where PyTorch has them: vectors of all parameters, gradient clipping, weight and spectral normalisation."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from ..engine.modes import no_grad
 from ..engine.tensor import Tensor
-from ..errors import ShapeError
+from ..errors import ShapeError, public
 from ..ops.joining import concatenate
 from ..ops.shape import reshape
 from .clipping import clip_grad_norm_, clip_grad_value_
+from .reparametrization import remove_spectral_norm, remove_weight_norm, spectral_norm, weight_norm
 
-__all__ = ["clip_grad_norm_", "clip_grad_value_", "parameters_to_vector", "vector_to_parameters"]
+__all__ = [
+    "clip_grad_norm_", "clip_grad_value_", "parameters_to_vector", "remove_spectral_norm", "remove_weight_norm", "spectral_norm",
+    "vector_to_parameters", "weight_norm",
+]  # fmt: skip
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
@@ -36,3 +41,7 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
         for p in targets:
             p[...] = vec[start : start + p.size].reshape(p.shape)
             start += p.size
+
+
+if not TYPE_CHECKING:  # a type checker knows what is here
+    __getattr__, __dir__ = public(__name__, __all__, "utilities")

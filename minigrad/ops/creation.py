@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import Any
 
 import numpy as np
@@ -125,9 +127,13 @@ def without_tensors(data: Any) -> tuple[Any, bool]:
 def constant(t: Any, where: str) -> Array:
     """The array of a Tensor that needs no gradient; for one that does, this would cut the graph."""
     if t.node is not None:
+        is_plain = "scipy" in sys.modules and os.environ.get("SCIPY_ARRAY_API") != "1"
+        scipys = (
+            "; SciPy takes tensors as they are if SCIPY_ARRAY_API=1 is set before it is imported" if is_plain else ""
+        )
         raise GradientError(
             f"{where}: this would silently cut the graph of a tensor that requires a gradient",
-            fix="say so with x.detach(), or x.numpy()",
+            fix=f"say so with x.detach(), or x.numpy(){scipys}",
         )
     notify("read", t, where)
     return t.data

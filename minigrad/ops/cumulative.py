@@ -10,6 +10,7 @@ from ..engine.backend import to_numpy
 from ..engine.op import op
 from ..engine.tensor import Tensor
 from ..errors import ArgumentError, is_whole
+from ..tracer import is_compiling
 from .along import take_along_axis
 from .arithmetic import logaddexp, not_equal, where
 from .composite import composite
@@ -36,7 +37,7 @@ def _cumprod(xp, a, *, axis):
 
 
 def _cumprod_rule(g, a, out, axis):
-    if not (a == 0).any():
+    if not is_compiling() and not (a == 0).any():
         return flip(_cumsum(flip(g * out, axis=axis), axis=axis), axis=axis) / a
     lines, g = moveaxis(a, source=axis, destination=-1), moveaxis(g, source=axis, destination=-1)
     later = _cumprod(without_diagonal(lines), axis=-1)  # (…, n, n): at [i, k] the product up to k, without i

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..engine.op import op
 from ..errors import ArgumentError, DtypeError, axes_of, axis_problem
+from ..tracer import is_compiling
 from .arithmetic import abs_, power, sign, where
 from .composite import composite
 from .creation import as_dtype, astype
@@ -137,7 +138,7 @@ def prod(xp, a, *, axis=None, keepdims=False, dtype=None):
 @prod.vjp
 def _prod_rule(g, a, out, axis):
     g, out = _keep(g, a.shape, axis), _keep(out, a.shape, axis)
-    if not (a == 0).any():
+    if not is_compiling() and not (a == 0).any():
         return [g * out / a]
     return [g * _product_of_others(a, axis)]
 

@@ -60,27 +60,42 @@ def topk(a, *, k, axis=-1, largest=True, sorted=True):
 @op
 def _top_positions(xp, a, *, k, axis, largest):
     """Where the `k` largest, or smallest, are along an axis, in order; of equal elements the first ones."""
-    size = a.shape[axis]
     lines = xp.moveaxis(a, axis, -1)
-    if xp is np and 0 < 8 * k < size and lines.size:  # else sorting everything is as quick
-        edge = np.partition(lines, size - k if largest else k - 1, axis=-1)
-        edge = edge[..., size - k, None] if largest else edge[..., k - 1, None]
-        if not (edge != edge).any():  # NaN, which is the largest, but equal to nothing
-            chosen = _first_beyond(lines, edge, k, largest)
-            order = argsort.forward(np, np.take_along_axis(lines, chosen, -1), descending=largest)
-            return np.moveaxis(np.take_along_axis(chosen, order, -1), -1, axis)
-    order = argsort.forward(xp, lines, descending=largest)
-    return xp.moveaxis(order[..., :k], -1, axis)
+    if xp is np and k and a.size:
+        return np.moveaxis(_top_of_lines(lines, k, largest), -1, axis)
+    return xp.moveaxis(argsort.forward(xp, lines, descending=largest)[..., :k], -1, axis)
 
 
-def _first_beyond(lines: np.ndarray, edge: np.ndarray, k: int, largest: bool) -> np.ndarray:
-    """The positions of the `k` elements beyond `edge`, with as many of those equal to it as are needed: (…, n) -> (…, k)."""
-    beyond = ~(lines <= edge) if largest else lines < edge
-    equal = lines == edge
-    missing = k - np.count_nonzero(beyond, axis=-1, keepdims=True)
-    if (np.count_nonzero(equal, axis=-1, keepdims=True) != missing).any():
-        equal &= np.cumsum(equal, axis=-1) <= missing
-    return (np.flatnonzero(beyond | equal) % lines.shape[-1]).reshape(*lines.shape[:-1], k)
+def _top_of_lines(lines: np.ndarray, k: int, largest: bool) -> np.ndarray:
+    """The positions of the top `k`: (…, n) -> (…, k). Only what reaches a bound is sorted."""
+    size = lines.shape[-1]
+    flat = lines.reshape(-1, size)
+    bound = _bound(flat, k, largest)
+    candidates = np.flatnonzero(~(flat < bound) if largest else ~(flat > bound))
+    counts = np.bincount(candidates // size, minlength=len(flat))[:, None]
+    filled = (
+        np.arange(counts.max()) < counts
+    )  # a line has its candidates first, then the bound, which sorts behind them
+    places = np.zeros(filled.shape, np.intp)
+    places[filled] = candidates
+    values = np.where(filled, flat.reshape(-1)[places], bound)
+    order = argsort.forward(np, values, descending=largest)[:, :k]
+    return (np.take_along_axis(places, order, -1) % size).reshape(*lines.shape[:-1], k)
+
+
+def _bound(lines: np.ndarray, k: int, largest: bool) -> np.ndarray:
+    """A value that each of the top `k` of a line reaches, and little else does: (m, n) -> (m, 1).
+
+    It is the k-th best of the bests of groups, if there are many elements for each of the `k`. NaN, which counts as the
+    largest, bounds nothing: no comparison with it holds.
+    """
+    rows, size = lines.shape
+    groups = max(8 * k, size // 256, 64)
+    if 2 * groups <= size:
+        parts = lines[:, : size // groups * groups].reshape(rows, -1, groups)
+        lines, size = (np.maximum if largest else np.fmin).reduce(parts, axis=1), groups
+    place = size - k if largest else k - 1
+    return np.partition(lines, place, axis=-1)[:, place, None]
 
 
 @composite

@@ -15,9 +15,10 @@ from ..engine.backend import Array, backend_of, device_of, on_device_of, owner_o
 from ..engine.modes import enable_grad, local, no_grad, notify
 from ..engine.tensor import Tensor, wrap
 from ..engine.writes import writes
-from ..errors import ArgumentError, CallError, describe, nearest
+from ..errors import PYTORCH_ARGUMENTS, ArgumentError, CallError, describe, nearest
 from ..kernels.registry import STEPS
 from ..nn.module import StateError
+from ..ops.creation import zeros_like
 from ..runtime.threads import run_parallel, thread_count
 from ..tracer import number
 from .flat import SMALL, Flat
@@ -86,7 +87,9 @@ class Optimizer:
             if option in UNOFFERED:
                 problem = f"{name}: the option {option!r} is not offered"
                 raise CallError(problem, ", ".join(options), fix=f"leave it out: {UNOFFERED[option]}")
-            raise CallError(f"{name} has no option {option!r}", ", ".join(options), fix=nearest(option, options))
+            likely = PYTORCH_ARGUMENTS.get(option, option)
+            fix = f"write {likely}= instead" if likely in options else nearest(option, options)
+            raise CallError(f"{name} has no option {option!r}", ", ".join(options), fix=fix)
         self.defaults: dict[str, Any] = {key: checked_option(name, key, value) for key, value in options.items()}
         self.param_groups: list[Group] = []
         self.state: dict[Tensor, State] = States()  # Tensors hash by identity
@@ -149,12 +152,14 @@ class Optimizer:
             )
         return checked_option(type(self).__name__, key, value)
 
-    def zero_grad(self) -> None:
-        """Set the gradients of all parameters to None."""
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Set the gradients of all parameters to None, or, without `set_to_none`, those that there are to zeros."""
         watched = local.mode.tracers
         for group in self.param_groups:
             for p in group["params"]:
-                if p.node is not None:
+                if not set_to_none:
+                    p.grad = None if p.grad is None else zeros_like(p)
+                elif p.node is not None:
                     p.node.grad = None
                     if watched:
                         notify("cleared", p.node)

@@ -11,10 +11,12 @@ import numpy as np
 from ..engine.backend import DTYPES, is_array, to_numpy
 from ..engine.tensor import Tensor
 from ..errors import ArgumentError, CallError, CheckpointError, DtypeError, describe
+from ..formats import MappedFile, StoredTensor, is_pytorch, read_file
+from ..kernels import Packed
 from ..ops.creation import tensor
-from .bfloat16 import load_widened
 from .files import check_folder, sync_folder, write_atomically
-from .numpy_files import PYTORCH_FIX, from_npy, from_npz, to_npy, to_npz
+from .numpy_files import from_npy, from_npz, to_npy, to_npz
+from .packed import PACKED, packed_in, packed_note
 from .structure import described, restored
 
 __all__ = ["check_folder", "load", "save", "sync_folder", "write_atomically"]
@@ -52,23 +54,22 @@ def save(tensors: Any, path: str | os.PathLike[str], metadata: Mapping[str, str]
 def load(path: str | os.PathLike[str], device: str | None = None, into: Any = None) -> Any:
     """What `save` wrote, and any file of safetensors', .npz or .npy: named tensors, sorted by name, or what was saved.
 
+    Tensors are copied into memory of their own; weights that were saved packed stay in the file until they are used.
+    Weights of others are read too, as float32 where they are quantised: GGUF, Marian's and PyTorch's files. No code is run.
     `into` is a model or whatever else has `load_state_dict`, or a dict of such objects by the names that they were saved
     under: each is given its state.
     """
-    shown = os.fspath(path)
-    try:
-        with open(path, "rb") as file:
-            content = file.read()
-    except OSError as error:
-        raise CheckpointError(f"load: {shown!r} cannot be read: {error.strerror}", fix="check the path") from None
-    if content.startswith(b"\x93NUMPY"):
-        found: Any = tensor(from_npy(content, shown), device=device)
-    elif content.startswith((b"PK\x03\x04", b"PK\x05\x06")):
-        found = {name: tensor(array, device=device) for name, array in from_npz(content, shown).items()}
+    file = MappedFile(path)
+    found: Any
+    if file.starts_with(b"\x93NUMPY"):
+        found = tensor(from_npy(file.bytes.tobytes(), file.path), device=device)
+    elif file.starts_with(b"PK") and not is_pytorch(file):
+        arrays = from_npz(file.bytes.tobytes(), file.path)
+        found = {name: tensor(array, device=device) for name, array in arrays.items()}
     else:
-        found = _from_safetensors(content, shown, device)
+        found = _from_weights(file, device)
     if into is not None:
-        _give(into, found, shown)
+        _give(into, found, file.path)
     return found
 
 
@@ -91,10 +92,11 @@ def _content(value: Any, suffix: str, metadata: Mapping[str, str] | None) -> byt
         raise ArgumentError(
             "save: the tensors need names", "save({'name': tensor}, path)", f"save({describe(value)}, …)"
         )
+    packed = {name: part for name, part in named.items() if isinstance(part, Packed)}
     arrays = {name: _contiguous(name, part, suffix) for name, part in named.items()}
     is_flat = all(part == {"tensor": key} for key, part in structure["dict"])
     if suffix == ".npz":
-        if not is_flat or metadata:
+        if not is_flat or metadata or packed:
             raise ArgumentError(
                 "save: .npz holds named tensors and nothing else",
                 "a dict from names to tensors, without metadata",
@@ -107,6 +109,7 @@ def _content(value: Any, suffix: str, metadata: Mapping[str, str] | None) -> byt
     from safetensors.numpy import save as to_bytes
 
     notes = dict(metadata or {}) if is_flat else {**(metadata or {}), STRUCTURE: json.dumps(structure)}
+    notes |= {PACKED: packed_note(packed)} if packed else {}
     return to_bytes(arrays, metadata=notes or None)
 
 
@@ -116,24 +119,29 @@ def _single(value: Any, metadata: Any) -> np.ndarray:
     return _contiguous("the tensor", value, ".npy")
 
 
-def _from_safetensors(content: bytes, shown: str, device: str | None) -> Any:
+def _from_weights(file: MappedFile, device: str | None) -> Any:
     import json
 
-    from safetensors import SafetensorError
-    from safetensors.numpy import load as from_bytes
-
-    if content.startswith(b"\x80") and content[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05") and content[8:9] != b"{":
-        raise CheckpointError(f"load: {shown!r} is a pickle", fix=PYTORCH_FIX)
+    weights = read_file(file)
     try:
-        header = content[8 : 8 + int.from_bytes(content[:8], "little")]
-        arrays = load_widened(content) if b'"BF16"' in header else from_bytes(content)
-        tensors = {name: tensor(arrays[name], device=device) for name in sorted(arrays)}
-        notes = json.loads(header).get("__metadata__", {}) if STRUCTURE.encode() in header else {}
-        return restored(json.loads(notes[STRUCTURE]), tensors.__getitem__) if STRUCTURE in notes else tensors
-    except (SafetensorError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise CheckpointError(
-            f"load: {shown!r} is not a whole safetensors file: {error}", fix="it may be truncated or of another format"
-        ) from None
+        packed = packed_in(weights.metadata, {name: stored.data for name, stored in weights.items()})
+    except (ValueError, TypeError, RecursionError) as error:
+        raise file.error(f"has packed weights that do not fit: {error}") from None
+    tensors: dict[str, Any] = {
+        name: packed[name].to(device or "cpu") if name in packed else tensor(_as_saved(weights[name]), device=device)
+        for name in sorted(weights)
+    }
+    if STRUCTURE not in weights.metadata:
+        return tensors
+    try:
+        return restored(json.loads(weights.metadata[STRUCTURE]), tensors.__getitem__)
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise file.error(f"does not say what its tensors belong to: {error}") from None
+
+
+def _as_saved(stored: StoredTensor) -> np.ndarray:
+    """In the dtype of the file, where NumPy has it."""
+    return stored.data if stored.format == "f16" else stored.array()
 
 
 def _give(into: Any, found: Any, shown: str) -> None:
@@ -154,7 +162,7 @@ def _give(into: Any, found: Any, shown: str) -> None:
 
 def _contiguous(name: str, value: Any, suffix: str) -> np.ndarray:
     """A C-contiguous copy: safetensors 0.8.0 writes other layouts wrongly, without an error."""
-    array = value.data if isinstance(value, Tensor) else value
+    array = value.data if isinstance(value, (Tensor, Packed)) else value
     if array.dtype.name not in DTYPES or array.dtype == "complex128" and suffix not in (".npz", ".npy"):
         raise DtypeError(
             f"save: {name!r} has a dtype that safetensors files cannot hold",

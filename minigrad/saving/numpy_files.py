@@ -46,8 +46,6 @@ def from_npz(content: bytes, shown: str) -> dict[str, np.ndarray]:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             members = archive.namelist()
-            if any(name.endswith("data.pkl") for name in members):
-                raise CheckpointError(f"load: {shown!r} is a file of PyTorch's", fix=PYTORCH_FIX)
             others = [name for name in members if not name.endswith(".npy")]
             if others:
                 raise ValueError(f"{others[0]!r} in it is no .npy file")
@@ -57,12 +55,6 @@ def from_npz(content: bytes, shown: str) -> dict[str, np.ndarray]:
             raise
         raise _refused(shown, error) from None
     return arrays
-
-
-PYTORCH_FIX = (
-    "a pickle may run code, so it is not opened here; with PyTorch installed: "
-    "safetensors.torch.save_file(torch.load(path, weights_only=True), 'weights.safetensors')"
-)
 
 
 def _native(array: np.ndarray) -> np.ndarray:

@@ -14,6 +14,7 @@ import numpy as np
 from ..engine.backend import is_array
 from ..engine.tensor import Tensor
 from ..errors import ArgumentError, DtypeError, describe
+from ..kernels import Packed
 
 __all__ = ["described", "restored"]
 
@@ -22,7 +23,7 @@ def described(value: Any, name: str, tensors: dict[str, Any]) -> Any:
     """The description of a value, whose tensors are added to `tensors`; an object is described by its `state_dict()`."""
     if not isinstance(value, Tensor) and hasattr(value, "state_dict"):
         value = value.state_dict()
-    if isinstance(value, Tensor) or is_array(value):
+    if isinstance(value, (Tensor, Packed)) or is_array(value):
         if name in tensors:
             raise ArgumentError(f"save: two tensors would have the name {name!r}", fix="rename one of the keys")
         tensors[name] = value

@@ -89,6 +89,8 @@ def _check_parts(trainer: Trainer) -> None:
         if not isinstance(value, kind) and not (name == "scaler" and value is None):
             fix = "pass the model itself, and this as scaler=" if isinstance(value, MixedPrecision) else None
             fix = "MixedPrecision(model, optimizer, LossScaler())" if name == "scaler" else fix
+            if isinstance(value, type):
+                fix = f"make one: {value.__name__}({'model.parameters(), lr=1e-3' if name == 'optimizer' else '…'})"
             article = "an" if name == "optimizer" else "a"
             raise CallError(f"Trainer: this is no {name}", f"{article} {kind.__name__}", describe(value), fix)
     if isinstance(trainer.optimizer, LBFGS):

@@ -27,6 +27,7 @@ from ..engine.backend import is_array, to_numpy
 from ..engine.tensor import Tensor
 from ..errors import CheckpointError, DtypeError
 from ..saving import sync_folder, write_atomically
+from ..tokenizers import from_json as tokenizer_from_json
 
 __all__ = ["Checkpoint", "read_checkpoint", "read_state", "write_checkpoint"]
 
@@ -68,7 +69,7 @@ class Checkpoint:
         if "tokenizer" not in self.tensors:
             return None
         try:
-            return Tokenizer.from_json(self.tensors["tokenizer"].tobytes().decode())
+            return tokenizer_from_json(self.tensors["tokenizer"].tobytes().decode())
         except UnicodeDecodeError:
             raise CheckpointError("checkpoint: its tokenizer is not text", fix="use another checkpoint") from None
 

@@ -15,7 +15,7 @@ from ..engine.modes import local
 from ..engine.tensor import wrap
 from ..errors import IndexingError
 from ..ir.trace import TraceError
-from ..random import position, random_state, replay_keys, restore_random_state
+from ..random import draws, position, replay, replay_keys
 
 __all__ = ["CompiledLoss"]
 
@@ -71,10 +71,8 @@ class _Terms(Compiled):
             self._warn()
             return None, self.function(*given[0])
         first, result = super()._trace(given, leaves)
-        state = random_state()
-        with replay_keys(position()):
+        with replay(draws()):
             second, _ = super()._trace(given, leaves)
-        restore_random_state(state)
         assert first is not None and second is not None
         _check(first, second)
         return first, result

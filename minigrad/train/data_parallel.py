@@ -141,7 +141,7 @@ def thread_shards(model: Any, loss: Any, shard: Shard, threads: int | None) -> l
     if count == 1 or local.mode.tracers or not shard.counts:
         return [shard]
     params = [p for _, p in _walk(model).params]
-    if threads is None and sum(p.size for p in params) * shard.rows < MIN_WORK or not can_limit_blas():
+    if threads is None and sum(p.data.size for p in params) * shard.rows < MIN_WORK or not can_limit_blas():
         return [shard]
     if batch_coupling(model, loss) is not None or any(device_of(p.data) != "cpu" for p in params):
         return [shard]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ..data import DataLoader
 from ..errors import ArgumentError
 from .loss_terms import Totals
 
@@ -24,6 +25,11 @@ class Epochs:
     def are_over(self) -> bool:
         """Whether there are no more batches to come."""
         return self.limit is not None and self.count >= self.limit
+
+    def begin(self) -> None:
+        """Begin with a whole epoch, whatever somebody else took out of a loader before."""
+        if isinstance(self.data, DataLoader):
+            self.data.begin()
 
     def batches(self, ended: Callable[[], None]) -> Iterator[Any]:
         """Batches until all epochs are over. `ended` is called after an epoch whose last batch did not tell that it was that.

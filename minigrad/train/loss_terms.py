@@ -74,7 +74,7 @@ class MeanTerms(Terms):
 
 def checked_terms(terms: Any, batch: Any) -> Terms:
     """The terms that a loss function returned for a batch, checked."""
-    if isinstance(terms, Tensor) and terms.size == 1:
+    if isinstance(terms, Tensor) and terms.data.size == 1:
         rows = row_count(batch) or 1
         return MeanTerms(loss=(terms.reshape(()) * rows, rows))
     expected = '{"name": (sum, units)}: a Tensor with one element, and the number of tokens or rows it sums over'
@@ -88,7 +88,7 @@ def checked_terms(terms: Any, batch: Any) -> Terms:
             or not isinstance(term, (tuple, list))
             or len(term) != 2
             or not isinstance(amount := _as_amount(term[0]), Tensor)
-            or amount.size != 1
+            or amount.data.size != 1
         ):
             raise CallError(f"the loss's term {name!r} is not a sum with its units", expected, describe(term))
         checked[name] = (amount.reshape(()) if amount.shape else amount, as_count(name, term[1]))

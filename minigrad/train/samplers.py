@@ -93,7 +93,9 @@ def as_sampler(name: str, data: Any, seed: int) -> Any:
         f"Trainer: the position in {name} could not be saved",
         "a sampler with state_dict() and load_state_dict(), or a list of batches",
         type(data).__name__,
-        "for arrays: minigrad.train.ArrayBatches((x, y), batch_size=32)",
+        "the order is Trainer(model, loss, data, optimizer)"
+        if callable(data)
+        else "for arrays: minigrad.train.ArrayBatches((x, y), batch_size=32)",
     )
 
 

@@ -208,6 +208,8 @@ class Trainer(Constructed):
         train_step = TrainStep(
             self.model, self.loss, self.optimizer, self.scaler, self.clip_norm, compiled=compiled_loss(self)
         )
+        if self.step == 0:
+            self.passed.begin()
         stream = self.passed.batches(lambda: self._end_epoch({}))
         self._timer, self._saved_at = Timer(self.seconds), monotonic()
         if self._saved_step is None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
-from functools import wraps
+from functools import partial, wraps
 from string import ascii_letters
 from typing import Any
 
@@ -21,6 +22,8 @@ from ..errors import ArgumentError, ShapeError, describe
 from ..ir.graph import Step, Value, run_step
 from ..ops.creation import arange, tensor, zeros
 from ..ops.indexing import is_basic
+from ..random import draws, replay
+from ..signature import unknown_argument
 from .traced import Place, Traced, TraceError, last_uses, trace_by_shape
 
 __all__ = ["vmap"]
@@ -29,22 +32,25 @@ Known = dict[Any, Any]
 _said: set[str] = set()
 
 
-def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: int = 0) -> Callable[..., Any]:
+def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: int = 0, **unknown: Any) -> Callable[..., Any]:
     """`f` for a whole batch at once: each argument has the batch along its axis of `in_axes`, None where it has none.
 
-    `in_axes` is one number for all arguments, or one for each; results have the batch along `out_axes`. Random numbers that
-    `f` draws are the same for all examples.
+    `in_axes` is one number for all arguments, or one for each; results have the batch along `out_axes`. What is given by
+    name is the same for all examples, as in PyTorch, and so are random numbers that `f` draws.
 
     >>> import minigrad as mg
     >>> pairs = mg.vmap(lambda x, y: (x * y).sum())
     >>> pairs(mg.tensor([[1.0, 2.0], [3.0, 4.0]]), mg.tensor([[1.0, 1.0], [0.0, 2.0]])).tolist()
     [3.0, 8.0]
     """
+    for name in unknown:
+        raise unknown_argument("vmap", name, ("f", "in_axes", "out_axes"))
     if not callable(f):
         raise ArgumentError("vmap: this takes a function", "mg.vmap(f)(x)", describe(f))
 
     @wraps(f)
-    def batched(*args: Any) -> Any:
+    def batched(*args: Any, **kwargs: Any) -> Any:
+        of_one = partial(f, **kwargs) if kwargs else f
         axes = in_axes if isinstance(in_axes, (list, tuple)) else [in_axes] * len(args)
         if len(axes) != len(args):
             raise ArgumentError("vmap: one axis for each argument is needed", f"{len(args)} of in_axes", len(axes))
@@ -52,10 +58,10 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: int = 0) -> Callable
         given = [x for x, _ in leaves]
         shapes = [x.shape[has:] if isinstance(x, Tensor) else None for x, has in leaves]
         try:
-            traced = trace_by_shape(f, tree.unflatten(args, given), shapes, moving=False)
+            traced = trace_by_shape(of_one, tree.unflatten(args, given), shapes, moving=False)
         except TraceError as error:
             _say(f"a function that cannot be traced ({str(error).splitlines()[0]})")
-            return _one_by_one(f, args, leaves, size, out_axes)
+            return _one_by_one(of_one, args, leaves, size, out_axes)
         outs = _run(traced, given, [has for _, has in leaves], size)
         return traced.rebuilt([mg.moveaxis(out, source=0, destination=out_axes) for out in outs])
 
@@ -83,7 +89,10 @@ def _with_batch_first(args: Any, axes: Sequence[Any]) -> tuple[list[tuple[Any, b
 
 
 def _one_by_one(f: Callable[..., Any], args: Any, leaves: Any, size: int, out_axis: int) -> Any:
-    results = [f(*tree.unflatten(args, [x[i] if has else x for x, has in leaves])) for i in range(size)]
+    start, results = draws(), list[Any]()
+    for i in range(size):
+        with replay(start) if i else nullcontext():
+            results.append(f(*tree.unflatten(args, [x[i] if has else x for x, has in leaves])))
     parts = [list(tree.leaves(result)) for result in results]
     joined = [
         mg.stack([*column], axis=out_axis) if isinstance(column[0], Tensor) else column[0] for column in zip(*parts)

@@ -27,7 +27,7 @@ from ..functions import astype, broadcast_to
 from ..ir.graph import Value, run_step
 from ..ops.creation import tensor
 from ..ops.joining import stack
-from ..random import position, random_state, replay_keys, restore_random_state
+from ..random import draws, replay
 from ..signature import missing_rule, names_of
 from .reverse import check_transform, grad, jacrev, jvp_by_gradients, with_inputs, zeros_like
 from .traced import Place, Traced, TraceError, last_uses, trace_by_shape
@@ -66,17 +66,12 @@ def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., 
     try:
         traced = _traced(f, given)
     except TraceError:
-        state, place = random_state(), position()
+        drawn = draws()
 
         def push_by_gradients(*tangents: Any) -> Any:
             """Run `f` again, with the random numbers that it drew."""
-            now = random_state()
-            restore_random_state(state)
-            try:
-                with replay_keys(place):
-                    return jvp_by_gradients(f, *_checked("linearize", given, tangents))[1]
-            finally:
-                restore_random_state(now)
+            with replay(drawn):
+                return jvp_by_gradients(f, *_checked("linearize", given, tangents))[1]
 
         return f(*given), push_by_gradients
     out, _ = _pushed(traced, given, [None] * len(still))

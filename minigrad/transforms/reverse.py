@@ -21,7 +21,7 @@ from ..errors import ArgumentError, DtypeError, GradientError, describe
 from ..ops.creation import tensor
 from ..ops.inplace import shows_a_leaf
 from ..ops.joining import stack
-from ..random import position, random_state, replay_keys, restore_random_state
+from ..random import Draws, draws, replay
 
 _GOLDEN = 5**0.5 / 2 - 0.5  # whose multiples, without their whole parts, are spread evenly
 
@@ -199,7 +199,7 @@ def recompute(f: Callable[..., Any]) -> Callable[..., Any]:
     def lean(*args: Any, **kwargs: Any) -> Any:
         if not local.mode.record:
             return f(*args, **kwargs)
-        state, place, start = random_state(), position(), tick()
+        drawn, start = draws(), tick()
         result = f(*args, **kwargs)
         outs = outputs_of(result)
         boundary = older([o.node for o in outs if o.node is not None], start)
@@ -209,8 +209,7 @@ def recompute(f: Callable[..., Any]) -> Callable[..., Any]:
         seen = [_fingerprint(o.data) for o in outs]
 
         def run(g: Sequence[Any]) -> list[Any]:
-            with replay_keys(place):
-                return _rerun(f, args, kwargs, state, boundary, seen, g)
+            return _rerun(f, args, kwargs, drawn, boundary, seen, g)
 
         arrays = [x.data for x in (*args, *kwargs.values()) if isinstance(x, Tensor)]
         given = tuple([duplicate(o.data) if shows_a_leaf(o) else o.data for o in outs])
@@ -230,17 +229,12 @@ _recompute.vjp(lambda g, run, inputs: run(g))
 
 
 def _rerun(
-    f: Callable[..., Any], args: Any, kwargs: Any, state: Any, boundary: list[Node], seen: list[Any], g: Sequence[Any]
+    f: Callable[..., Any], args: Any, kwargs: Any, drawn: Draws, boundary: list[Node], seen: list[Any], g: Sequence[Any]
 ) -> list[Any]:
     """Run `f` again as before, and propagate the gradients of its outputs to its inputs."""
     create_graph = any(isinstance(part, Tensor) for part in g)
-    now = random_state()
-    restore_random_state(state)
-    try:
-        with enable_grad():
-            outs = outputs_of(f(*args, **kwargs))
-    finally:
-        restore_random_state(now)
+    with replay(drawn), enable_grad():
+        outs = outputs_of(f(*args, **kwargs))
     if not all(_is_same(_fingerprint(o.data), was) for o, was in zip(outs, seen)):
         raise GradientError(
             "recompute: run again for the backward, the function gave other values",

@@ -15,8 +15,9 @@ from ..engine.modes import Mode, local, notify
 from ..engine.tensor import Tensor, wrap
 from ..ir.graph import Graph, Number, Step, Value
 from ..ir.shapes import Shapes, hollow
-from ..ir.surroundings import sources
+from ..ir.surroundings import reads_data, sources
 from ..ir.trace import TraceError
+from ..random import draws, rewind
 from ..tracer import is_compiling, number
 
 __all__ = ["Traced", "TraceError", "last_uses", "trace_by_shape"]
@@ -62,13 +63,21 @@ def trace_by_shape(f: Callable[..., Any], args: Any, shapes: Sequence[tuple[int,
     """
     leaves = list(tree.leaves(args))
     own = [x if shape is None else _standing_for(x, shape, moving) for x, shape in zip(leaves, shapes)]
-    found, _, recorded = sources(f, own)
+    called = set[Any]()
+    found, _, recorded = sources(f, own, called)
+    if any(reads_data(function.__code__) for function in called):
+        raise TraceError("a function that reads .data, of which nothing is known by shapes, cannot be traced")
     tracer = _Whole(found, recorded)
-    with _alone(tracer, moving or local.mode.record), np.errstate(all="ignore"):
-        result = f(*tree.unflatten(args, own))
-        values = [tracer.result(x) for x in tree.leaves(result) if isinstance(x, Tensor)]
-    if tracer.decisions:
-        raise TraceError("a function that decides by a number that changes from call to call cannot be traced")
+    start = draws()
+    try:
+        with _alone(tracer, moving or local.mode.record), np.errstate(all="ignore"):
+            result = f(*tree.unflatten(args, own))
+            values = [tracer.result(x) for x in tree.leaves(result) if isinstance(x, Tensor)]
+        if tracer.decisions:
+            raise TraceError("a function that decides by a number that changes from call to call cannot be traced")
+    except TraceError:
+        rewind(start)
+        raise
     graph = tracer.graph(values)
     places = range(len(leaves))  # a source gives the argument itself; asked with these, it gives its number
     inputs = [tracer.drawn[v] if v in tracer.drawn else tracer.inputs[v](places) for v in graph.inputs]

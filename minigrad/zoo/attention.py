@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["attention_of", "models_with_attention"]
 
 NEEDED = {"inputs", "tokens"}
-KNOWN = NEEDED | {"keys", "options", "vocabulary", "logits", "row"}
+KNOWN = NEEDED | {"keys", "chosen", "sentences", "options", "vocabulary", "logits", "row"}
 
 
 def models_with_attention() -> list[str]:
@@ -36,7 +36,13 @@ def attention_of(loaded: Loaded, text: str) -> Attention:
     with blamed(spec, "saying what it attends to"):
         given = _checked(loaded, spec.attend(loaded, text))
         inputs, options = given.pop("inputs"), given.pop("options", None) or {}
-        return attention(loaded.model, *inputs, title=f"{spec.name}: {text}", **given, **options)
+        return attention(
+            loaded.model,
+            *inputs,
+            title=spec.name if given.get("sentences") else f"{spec.name}: {text}",
+            **given,
+            **options,
+        )
 
 
 def _checked(loaded: Loaded, given: Any) -> dict[str, Any]:

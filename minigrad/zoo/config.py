@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 import typing
 from collections.abc import Iterable, Mapping
@@ -92,6 +93,8 @@ def _converted(where: str, kind: Any, value: Any) -> Any:
             return None
         kind = next(k for k in typing.get_args(kind) if k is not type(None))
     try:
+        if typing.get_origin(kind) is dict:
+            return _options(value)
         return _several(kind, value) if typing.get_origin(kind) is tuple else _plain(kind, value)
     except (TypeError, ValueError, OverflowError):
         raise ArgumentError(f"{where} cannot be {value!r}", _wanted(kind), repr(value)) from None
@@ -101,7 +104,17 @@ def _wanted(kind: Any) -> str:
     kinds = typing.get_args(kind)
     if typing.get_origin(kind) is tuple:
         return f"{_wanted(kinds[0])}, or several with commas" if ... in kinds else ", ".join(map(_wanted, kinds))
+    if typing.get_origin(kind) is dict:
+        return 'options by name, such as {"window": 64}'
     return {int: "a whole number", float: "a number", bool: "true or false", str: "text"}.get(kind, str(kind))
+
+
+def _options(value: Any) -> dict[str, Any]:
+    """Options by name, or the same as JSON text."""
+    made = json.loads(value) if isinstance(value, str) else dict(value)
+    if not isinstance(made, dict) or not all(isinstance(name, str) for name in made):
+        raise ValueError
+    return made
 
 
 def _several(kind: Any, value: Any) -> tuple[Any, ...]:

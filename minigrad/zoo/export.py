@@ -3,10 +3,13 @@
 model.safetensors   the weights under the names of `model.state_dict()`
 config.json         the model's name, its settings, and with which versions it was trained
 tokenizer.json      only where the model has a tokenizer
+lora.safetensors    only where it was trained with adapters: these alone; the model itself has them merged
+LICENSE             only where the model, or the one that it was trained from, came with one
 """
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import secrets
@@ -15,18 +18,20 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
-from ..data import Tokenizer
+from ..nn.lora import lora_state_dict, merge_lora
 from ..saving import load as load_tensors
 from ..saving import save, sync_folder, write_atomically
+from ..tokenizers import from_json as tokenizer_from_json
 from ..train import RunError
 from .loaded import Loaded, assembled
 from .run_arguments import are_arguments, spec_of
 
-__all__ = ["FORMAT", "export", "is_exported", "load_exported"]
+__all__ = ["FORMAT", "description_of", "export", "is_exported", "load_exported"]
 
 FORMAT = "minigrad-model-1"
 WEIGHTS, CONFIG, TOKENIZER = "model.safetensors", "config.json", "tokenizer.json"
-LARGEST_JSON = 2**24  # bytes: what a stranger sent is not read without end
+ADAPTERS, LICENCE = "lora.safetensors", "LICENSE"
+LARGEST_JSON = 2**26  # bytes: what a stranger sent is not read without end
 
 
 def export(loaded: Loaded, folder: str | os.PathLike[str]) -> Path:
@@ -58,10 +63,21 @@ def export(loaded: Loaded, folder: str | os.PathLike[str]) -> Path:
 def _write(loaded: Loaded, folder: Path) -> None:
     description = {"format": FORMAT, "minigrad": __version__, "step": loaded.step, **loaded.arguments}
     description["data"] = None  # a path of this machine is private
-    save(loaded.model.state_dict(), folder / WEIGHTS, {"format": FORMAT, "model": loaded.spec.name})
+    model = loaded.model
+    if adapters := lora_state_dict(model):
+        save(adapters, folder / ADAPTERS, {"format": FORMAT, "model": loaded.spec.name})
+        model = merge_lora(copy.deepcopy(model))
+    if "init" in description["config"]:
+        description["config"] = {**description["config"], "init": None, **({"lora": 0} if adapters else {})}
+    weights: dict[int, tuple[str, Any]] = {}
+    for name, value in model.state_dict().items():
+        weights.setdefault(id(value.data), (name, value))  # a tied one once, by its first name
+    save(dict(weights.values()), folder / WEIGHTS, {"format": FORMAT, "model": loaded.spec.name})
     write_atomically(folder / CONFIG, (json.dumps(description, indent=2) + "\n").encode())
     if loaded.tokenizer is not None:
         write_atomically(folder / TOKENIZER, loaded.tokenizer.to_json().encode())
+    if licence := loaded.arguments.get("origin", {}).get("licence"):
+        write_atomically(folder / LICENCE, licence.encode())
 
 
 def is_exported(folder: str | os.PathLike[str]) -> bool:
@@ -72,14 +88,16 @@ def is_exported(folder: str | os.PathLike[str]) -> bool:
 def load_exported(folder: str | os.PathLike[str]) -> Loaded:
     """The model of a folder that `export` wrote, ready to be used as one of `minigrad.zoo.load`."""
     path = Path(folder)
-    description = _description(path / CONFIG)
+    description = description_of(path)
     text = path / TOKENIZER
-    tokenizer = Tokenizer.from_json(_text(text)) if text.is_file() else None
+    tokenizer = tokenizer_from_json(_text(text)) if text.is_file() else None
     weights, step = load_tensors(path / WEIGHTS), description["step"]
     return assembled(spec_of(description, path), description, weights, tokenizer, step, path)
 
 
-def _description(path: Path) -> dict[str, Any]:
+def description_of(folder: str | os.PathLike[str]) -> dict[str, Any]:
+    """What config.json of a folder that `export` wrote says."""
+    path = Path(folder) / CONFIG
     try:
         found = json.loads(_text(path))
         right = found["format"] == FORMAT and isinstance(found["step"], int) and are_arguments(found)

@@ -30,10 +30,13 @@ def option(
 ) -> Any:
     """A field of a config, with its help, and the values it may have: one of `choices`, or at least `least`.
 
-    `formerly` is the name of the setting in runs of older versions.
+    `formerly` is the name of the setting in runs of older versions. The default may be a dict, of further options by name.
     """
     known = {"help": help, "choices": tuple(choices), "formerly": formerly}
-    return dataclasses.field(default=default, metadata=known if least is None else {**known, "least": least})
+    metadata = known if least is None else {**known, "least": least}
+    if isinstance(default, dict):
+        return dataclasses.field(default_factory=lambda: dict(default), metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,6 +120,7 @@ class ModelSpec:
     `verbs` become methods of what `load` returns; each takes the loaded model first.
     `attend(loaded, text)` returns what the model is called with to show its attention: "inputs", what `model(*inputs)`
     takes, and "tokens", one for each position; and if there are, "keys" (the tokens that cross-attention looks at),
+    "chosen" (the token that is chosen at each position), "sentences" (what was read, and what was written),
     "options" of the call, "vocabulary" (the names of the tokens that the logits are of), "logits", and "row".
     `demo` is what `minigrad demo` shows.
 

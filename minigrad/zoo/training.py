@@ -25,6 +25,7 @@ from ..train.run import foreign_files, holds_a_run
 from .checkpoints import load_as
 from .config import configure
 from .data import check_paths, data_of, paths_of
+from .initial import origin_of
 from .loaded import Loaded
 from .registry import blamed, find, package_of
 from .run_arguments import arguments_of, config_of, spec_of
@@ -161,6 +162,8 @@ def trainer_of(
         "seed": seed,
         "device": device,
     }
+    if getattr(config, "init", None) and (origin := origin_of(config.init)):
+        arguments["origin"] = origin
     trainer = (Trainer.resume if again else Trainer)(
         model,
         spec.loss if device == "cpu" else _with_batches_on(device, spec.loss),

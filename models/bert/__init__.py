@@ -8,7 +8,9 @@ from typing import Any
 from minigrad.errors import ArgumentError
 from minigrad.zoo import Config, Data, ModelSpec, option
 
-TASKS = ("pretrain", "classify", "tag", "answer", "similar")
+TASKS = ("pretrain", "fill", "embed", "classify", "tag", "answer", "similar")
+TUNED = ("classify", "tag", "answer", "similar")
+ACTIVATIONS = ("gelu", "gelu_tanh", "relu", "silu", "tanh")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -16,23 +18,40 @@ class BertConfig(Config):
     """An encoder, how it is pretrained, and what it is fine-tuned for."""
 
     task: str = option("pretrain", "what is learned", choices=TASKS)
-    init: str | None = option(None, "a pretrained run whose weights and vocabulary to begin from")
+    init: str | None = option(None, "a pretrained run, or an imported encoder, whose weights and tokens to begin from")
+    lora: int = option(0, "train only the head, and adapters of this rank on the weights; 0 for all weights", least=0)
     layers: int = option(3, "how many blocks", least=1)
     dim: int = option(64, "width of the vectors", least=1)
     heads: int = option(4, "heads of each attention", least=1)
     hidden: int = option(128, "width inside of the MLPs", least=1)
     dropout: float = option(0.0, "share of values dropped while training", least=0)
     norm: str = option("pre", "whether blocks normalise before or after", choices=("pre", "post"))
+    eps: float = option(1e-5, "what norms add to the variance", least=0)
+    activation: str = option("gelu", "activation inside of the MLPs", choices=ACTIVATIONS)
+    word_activation: str | None = option(None, "of the head that names words; that of the MLPs unless given")
+    block: dict[str, Any] = option({}, "further options of nn.TransformerBlock")
     positions: str = option("rotary", "position encoding", choices=("learned", "rotary"))
-    pool: str = option("max", "what stands for a text: <s>, or the greatest of all tokens", choices=("first", "max"))
+    counted: bool = option(False, "whether learned positions count tokens only, and not padding")
+    types: int = option(2, "how many kinds of texts there are: first and second; 0 for no difference", least=0)
+    pool: str = option(
+        "max", "what stands for a text: <s>, the greatest of all tokens, or the mean", choices=("first", "max", "mean")
+    )
+    pool_activation: str = option("tanh", "activation of the layer after that, where there is one", choices=ACTIVATIONS)
+    normalize: bool = option(False, "whether vectors of texts have length 1")
     context: int = option(128, "how many tokens are read at once, at most", least=8)
     mask: float = option(0.15, "share of the words to guess", least=0)
+    tokenizer: str = option("word", "what a token is", choices=("word", "pretrained"))
+    specials: tuple[int, int, int, int, int] = option(
+        (0, 1, 2, 3, 4), "the tokens for padding, beginning, end, unknown and hidden; -1 for none", least=-1
+    )
     vocab: int = option(10_000, "how many words, five special ones included, at most", least=7)
     examples: int = option(20_000, "how many generated examples to learn from, where no text is given", least=40)
     classes: tuple[str, ...] = option((), "names of the classes or tags; read from the data")
     steps: int = option(3000, "how many steps to train")
     batch: int = option(1536, "how many tokens in a batch, padding included", least=1)
-    lr: float = option(3e-3, "greatest learning rate")
+    lr: float | None = option(
+        None, "greatest learning rate; none for 3e-3, or 1e-3 with labels, 1e-4 with an imported encoder", least=0
+    )
     warmup: int = option(100, "steps until the learning rate is greatest; fewer in a short run", least=0)
     weight_decay: float = option(0.01, "how much weights shrink, times the learning rate")
     valid_every: int = option(500, "steps between validations")
@@ -65,9 +84,17 @@ def data(config: BertConfig, path: str | None) -> Data:
 
 
 def build(config: BertConfig) -> Any:
+    """A BERT with random weights; with adapters, only these and its head are parameters."""
+    from minigrad.nn import add_lora
+
     from .model import Bert
 
-    return Bert(config)
+    model = Bert(config)
+    if config.lora:
+        head, model.head = model.head, None
+        add_lora(model, config.lora)
+        model.head = head
+    return model
 
 
 def loss(model: Any, batch: Any) -> dict[str, Any]:
@@ -83,7 +110,15 @@ def optimizer(model: Any, config: BertConfig) -> Any:
 
     if config.init is not None:
         begin_from(model, config)
-    return AdamW(model.parameters(), lr=config.lr, weight_decay=config.weight_decay)
+    return AdamW(model.parameters(), lr=_rate(config), weight_decay=config.weight_decay)
+
+
+def _rate(config: BertConfig) -> float:
+    """The learning rate: the more the weights know already, the less they are changed; adapters begin at nothing."""
+    if config.lr is not None:
+        return config.lr
+    is_imported = config.tokenizer == "pretrained" and not config.lora
+    return 1e-4 if is_imported else 1e-3 if config.task in TUNED or config.lora else 3e-3
 
 
 def schedule(optimizer: Any, config: BertConfig) -> Any:
@@ -144,7 +179,7 @@ def after(loaded: Any, folder: Any) -> str | None:
     return f"fine-tune it: {shlex.join(['minigrad', 'train', 'bert:classify', f'init={folder}', *own])}"
 
 
-_TUNED = {"examples": 2000, "steps": 300, "lr": 1e-3, "warmup": 30, "valid_every": 100}
+_TUNED = {"examples": 2000, "steps": 300, "warmup": 30, "valid_every": 100}
 _COMPARED = {"examples": 8000, "steps": 1000, "valid_every": 250}  # one cosine says little about each example
 
 spec = ModelSpec(
@@ -161,7 +196,7 @@ spec = ModelSpec(
     evaluate=evaluate,
     optimizer=optimizer,
     schedule=schedule,
-    presets={task: {"task": task, **_TUNED, **(_COMPARED if task == "similar" else {})} for task in TASKS[1:]},
+    presets={task: {"task": task, **_TUNED, **(_COMPARED if task == "similar" else {})} for task in TUNED},
     tiny={
         "layers": 1, "dim": 8, "heads": 2, "hidden": 8, "context": 48, "examples": 60, "vocab": 40, "batch": 256,
         "lr": 1e-2, "warmup": 2, "steps": 20, "valid_every": 10,

@@ -12,50 +12,41 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.data import BOS, EOS, MASK, PAD, SPECIALS, Batch, BatchReport, Padded, SequenceBatches, Tokenizer
+from minigrad.data import Batch, BatchReport, Padded, SequenceBatches
+
+from .tokens import OWN, Frame, Specials, joined
 
 IGNORED = -100  # the label of what is not to be guessed
 USUAL = (0.8, 0.1)  # the shares of chosen words that become <mask>, and that become any word; the rest stays
 BLANKS = (1.0, 0.0)
+MASKED, PAIRED = ("pretrain", "fill"), ("similar", "embed")  # tasks that guess words, and that compare two texts
 
 
-def texts_of(given: str) -> list[str]:
-    """The texts that have `|` between them."""
-    return [text.strip() for text in given.split("|")]
-
-
-def encoded(tokenizer: Tokenizer, text: str) -> list[int]:
-    """The tokens of a text, in which `<mask>` stands for itself."""
-    first, *others = text.split("<mask>")
-    return tokenizer.encode(first) + [token for part in others for token in (MASK, *tokenizer.encode(part))]
-
-
-def joined(first: Sequence[int], second: Sequence[int] | None, context: int) -> list[int]:
-    """`<s> first </s>`, or `<s> first </s> second </s>`, of at most `context` tokens.
-
-    Of the first text the end is kept, which is nearest to the second; of the second the beginning.
-    """
-    if second is None:
-        return [BOS, *first[: context - 2], EOS]
-    room = context - 3
-    start = max(len(first) - max(room - len(second), room - room // 2), 0)
-    return [BOS, *first[start:], EOS, *second[: room - len(first) + start], EOS]
+def words_of(vocab: int, specials: Specials) -> np.ndarray:
+    """The numbers of all tokens that are not special."""
+    return np.setdiff1d(np.arange(vocab), specials)
 
 
 def mask_tokens(
-    ids: np.ndarray, vocab: int, share: float, draw: np.random.Generator, ways: tuple[float, float] = USUAL
+    ids: np.ndarray,
+    vocab: int,
+    share: float,
+    draw: np.random.Generator,
+    ways: tuple[float, float] = USUAL,
+    specials: Specials = OWN,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Hide a share of the words of each text, at least one: (B, T) -> the texts with words hidden, and which they were.
 
     Targets are IGNORED wherever nothing is to be guessed. Special tokens, `<unk>` too, are never chosen.
     """
-    is_word = ids >= len(SPECIALS)  # (B, T)
+    is_word = ~np.isin(ids, specials)  # (B, T)
     there = is_word.sum(axis=1, keepdims=True)
     counts = np.minimum(np.maximum(np.round(share * there), 1), there)
     order = np.where(is_word, draw.random(ids.shape), 2.0).argsort(axis=1)  # at random, words first
     chosen = order.argsort(axis=1) < counts
-    way, others = draw.random(ids.shape), draw.integers(len(SPECIALS), vocab, ids.shape)
-    changed = np.where(way < ways[0], MASK, np.where(way < sum(ways), others, ids))
+    words = words_of(vocab, specials)
+    way, others = draw.random(ids.shape), words[draw.integers(0, len(words), ids.shape)]
+    changed = np.where(way < ways[0], specials.mask, np.where(way < sum(ways), others, ids))
     return np.where(chosen, changed, ids), np.where(chosen, ids, IGNORED)
 
 
@@ -110,15 +101,25 @@ class MaskedPairs(Labelled):
     Which are hidden follows from seed, epoch and batch. With `blanks` all are behind `<mask>`, always the same ones.
     """
 
-    def __init__(self, examples: Any, max_tokens: int, vocab: int, share: float, seed: int = 0, blanks: bool = False):
-        self.vocab, self.share, self.blanks = vocab, share, blanks
-        super().__init__(examples, max_tokens, seed=seed, shuffle=not blanks)
+    def __init__(
+        self,
+        examples: Any,
+        max_tokens: int,
+        vocab: int,
+        share: float,
+        seed: int = 0,
+        blanks: bool = False,
+        specials: Specials = OWN,
+    ):
+        self.vocab, self.share, self.blanks, self.specials = vocab, share, blanks, specials
+        super().__init__(examples, max_tokens, seed=seed, shuffle=not blanks, pad=specials.pad, unk=specials.unk)
 
     def batch(self, epoch: int, index: int) -> MaskedBatch:
         made = super().batch(epoch, index)
         draw = np.random.default_rng([self.seed, 0 if self.blanks else epoch, index, 1])
         ways = BLANKS if self.blanks else USUAL
-        return MaskedBatch(*mask_tokens(made.ids, self.vocab, self.share, draw, ways), made.labels[:, 0])
+        hidden = mask_tokens(made.ids, self.vocab, self.share, draw, ways, self.specials)
+        return MaskedBatch(*hidden, made.labels[:, 0])
 
     def _identity(self) -> dict[str, Any]:
         return {**super()._identity(), "vocab": self.vocab, "share": self.share, "blanks": self.blanks}
@@ -126,13 +127,17 @@ class MaskedPairs(Labelled):
 
 def tiny_batch(config: Any) -> Any:
     """Two pairs of texts of random words, one shorter than the other."""
-    draw = np.random.default_rng(0)
-    words = [draw.integers(len(SPECIALS), config.vocab, size).tolist() for size in (4, 3, 3, 1)]
-    ids = Padded.of([joined(words[i], words[i + 1], config.context) for i in (0, 2)]).ids  # (2, 10)
+    draw, specials = np.random.default_rng(0), Specials(*config.specials)
+    known, frame = words_of(config.vocab, specials), Frame((specials.cls,), (specials.sep,), (specials.sep,))
+    words = [known[draw.integers(0, len(known), size)].tolist() for size in (4, 3, 3, 1)]
+    rows = [joined(words[i], words[i + 1], config.context, frame) for i in (0, 2)]
+    ids = Padded.of(rows, specials.pad).ids  # (2, 10)
     one = np.array([[1], [0]])
-    if config.task == "pretrain":
-        return MaskedBatch(*mask_tokens(ids, config.vocab, config.mask, draw), one[:, 0])
-    if config.task == "similar":
+    if config.task in MASKED:
+        return MaskedBatch(*mask_tokens(ids, config.vocab, config.mask, draw, USUAL, specials), one[:, 0])
+    if config.task in PAIRED:
         return TwoTexts(ids, ids[::-1].copy(), one)
-    labels = {"classify": one, "tag": np.where(ids == PAD, IGNORED, ids % 2), "answer": np.array([[6, 7], [5, 5]])}
+    labels = {
+        "classify": one, "tag": np.where(ids == specials.pad, IGNORED, ids % 2), "answer": np.array([[6, 7], [5, 5]]),
+    }  # fmt: skip
     return LabelledBatch(ids, labels[config.task])

@@ -17,7 +17,7 @@ import numpy as np
 
 import minigrad as mg
 from minigrad import nn
-from minigrad.data import EOS, MASK, PAD, SPECIALS, Padded
+from minigrad.data import EOS, SPECIALS, Padded
 from minigrad.metrics import perplexity
 from minigrad.nn import functional as F
 from minigrad.optim import AdamW, Cosine
@@ -25,9 +25,10 @@ from minigrad.train import ListBatches
 from minigrad.train.evaluation import evaluate as mean_loss
 
 from ..corpora import stories
-from .batches import IGNORED, MaskedBatch, encoded, joined
+from .batches import IGNORED, MASKED, MaskedBatch
 from .examples import batches_of, examples_of
 from .text import HELD_OUT
+from .tokens import Frame, Specials, encoded, is_pretrained, joined
 
 STORIES, ROWS = 500, 50  # whose last word is predicted, so many at once
 LARGEST = 10_000_000  # weights of a bag of words; beyond, there is none
@@ -120,13 +121,13 @@ def evaluate(loaded: Any, path: str | None) -> dict[str, Any]:
     taught = {
         answer: Bag(answer, config).fit(batches_of(large, tokenizer, learned))
         for answer in loaded.model.head.answers
-        if math.prod(sizes_of(answer, config)) <= LARGEST
+        if math.prod(sizes_of(answer, config)) <= LARGEST and not is_pretrained(tokenizer)
     }
     batches = batches_of(config, tokenizer, evaluated, evaluating=True)
     found = {"evaluated_on": by, "texts": len(batches.examples), **compared(loaded, batches, taught)}
-    if config.task == "pretrain":
-        found["perplexity"] = perplexity(found["loss_words"])
-    if config.task == "pretrain" and path is None:
+    if config.task in MASKED:
+        found["perplexity"] = perplexity(found.get("loss_words", found["loss"]))
+    if config.task in MASKED and path is None and not is_pretrained(tokenizer):
         last = compared(loaded, last_words(config, tokenizer), {k: taught[k] for k in taught if k == "words"})
         found |= {name.replace("words", "last_word"): last[name] for name in last if name.startswith("words")}
     return found
@@ -147,15 +148,16 @@ def compared(loaded: Any, batches: Any, taught: dict[str, Bag]) -> dict[str, Any
 
 def last_words(config: Any, tokenizer: Any) -> ListBatches:
     """Held-out stories with their last word hidden, which follows from the rest."""
-    texts = []
+    texts, frame, specials = [], Frame.of(tokenizer), Specials(*config.specials)
     for story in stories(STORIES, HELD_OUT):
         *before, last = (encoded(tokenizer, sentence) for sentence in story.sentences)
-        texts.append(joined([token for sentence in before for token in sentence], last, config.context))
+        texts.append(joined([token for sentence in before for token in sentence], last, config.context, frame))
     batches = []
     for start in range(0, len(texts), ROWS):
-        ids = Padded.of(texts[start : start + ROWS]).ids
-        places = (ids != PAD).sum(axis=1)[:, None] - 3  # before the full stop and </s>
+        ids = Padded.of(texts[start : start + ROWS], specials.pad).ids
+        places = (ids != specials.pad).sum(axis=1)[:, None] - len(frame.after) - 2  # before the full stop and </s>
         targets = np.full_like(ids, IGNORED)
         np.put_along_axis(targets, places, np.take_along_axis(ids, places, axis=1), axis=1)
-        batches.append(MaskedBatch(np.where(targets != IGNORED, MASK, ids), targets, np.full(len(ids), IGNORED)))
+        hidden = np.where(targets != IGNORED, specials.mask, ids)
+        batches.append(MaskedBatch(hidden, targets, np.full(len(ids), IGNORED)))
     return ListBatches(batches, shuffle=False)

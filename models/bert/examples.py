@@ -7,13 +7,14 @@ from typing import Any
 
 import minigrad as mg
 from minigrad import zoo
-from minigrad.data import EOS, SPECIALS, BatchReport, Tokenizer, WordTokenizer, read_pairs
+from minigrad.data import SPECIALS, BatchReport, WordTokenizer, read_pairs
 from minigrad.errors import ArgumentError
 
-from .batches import IGNORED, Labelled, MaskedPairs, encoded, joined, texts_of
+from .batches import IGNORED, MASKED, PAIRED, Labelled, MaskedPairs
 from .pretrained import taken_over
 from .tasks import TAGS, Example, examples
 from .text import EVALUATED, HELD_OUT, LEARNED, Examples, own_examples, parted, pretraining_pairs, unseen
+from .tokens import Frame, Specials, encoded, encoded_for, encoded_words, joined, texts_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,11 +29,12 @@ class DataReport(BatchReport):
 
 def examples_of(config: Any, path: str | None) -> Examples:
     """Examples to learn from, and examples held out."""
-    if config.task == "pretrain":
+    if config.task in MASKED:
         return pretraining_pairs(config.examples, path)
     if path is None:
-        learned, evaluated = examples(config.task, config.examples, LEARNED), min(config.examples, EVALUATED)
-        return Examples(learned, unseen(examples(config.task, 2 * evaluated, HELD_OUT), learned)[:evaluated])
+        kind = "similar" if config.task in PAIRED else config.task
+        learned, evaluated = examples(kind, config.examples, LEARNED), min(config.examples, EVALUATED)
+        return Examples(learned, unseen(examples(kind, 2 * evaluated, HELD_OUT), learned)[:evaluated])
     if config.task != "classify":
         raise ArgumentError(
             f"bert: task={config.task} makes its own examples", "no --data", repr(path),
@@ -67,23 +69,36 @@ def classes_of(task: str, found: list[Example]) -> tuple[str, ...]:
     return names
 
 
-def columns_of(config: Any, tokenizer: Tokenizer, example: Example) -> tuple[list[int], ...] | None:
+def columns_of(
+    config: Any, tokenizer: Any, example: Example, frame: Frame | None = None
+) -> tuple[list[int], ...] | None:
     """The tokens of an example, and its labels; None if it is cut so that nothing is left to learn."""
-    first, *seconds = (encoded(tokenizer, text) for text in example[:2] if text is not None)
-    if config.task == "similar":
-        return joined(first, None, config.context), joined(seconds[0], None, config.context), [example.label]
-    ids = joined(first, seconds[0] if seconds else None, config.context)
-    if config.task == "pretrain":
-        return (ids, [example.label]) if max(ids) >= len(SPECIALS) else None
+    context, frame = config.context, Frame.of(tokenizer) if frame is None else frame
+    if config.task == "tag":
+        return _tagged(config, encoded_words(tokenizer, example.first), example.label, frame)
+    first, *seconds = (encoded_for(config.task, tokenizer, text) for text in example[:2] if text is not None)
+    if config.task in PAIRED:
+        return joined(first, None, context, frame), joined(seconds[0], None, context, frame), [example.label]
+    ids = joined(first, seconds[0] if seconds else None, context, frame)
+    if config.task in MASKED:
+        return (ids, [example.label]) if set(ids) - set(config.specials) else None
     if config.task == "classify":
         return ids, [_class(config, example.label)]
-    if config.task == "tag":
-        names = example.label[: config.context - 2]
-        return ids, [IGNORED, *(config.classes.index(name) for name in names), IGNORED]
-    wanted = encoded(tokenizer, example.label)
-    starts = range(ids.index(EOS) + 1, len(ids) - len(wanted))
-    begin = next((start for start in starts if ids[start : start + len(wanted)] == wanted), None)
-    return None if begin is None else (ids, [begin, begin + len(wanted) - 1])
+    for form in (example.label, f" {example.label}"):  # a space may be a part of a token
+        wanted = encoded(tokenizer, form)
+        starts = range(ids.index(frame.between[0]) + 1, len(ids) - len(wanted))
+        begin = next((start for start in starts if ids[start : start + len(wanted)] == wanted), None)
+        if begin is not None:
+            return ids, [begin, begin + len(wanted) - 1]
+    return None
+
+
+def _tagged(config: Any, words: list[list[int]], names: list[str], frame: Frame) -> tuple[list[int], list[int]]:
+    """The tokens of words, of which the first of each has its tag."""
+    tags = [[config.classes.index(name)] + [IGNORED] * (len(word) - 1) for word, name in zip(words, names) if word]
+    room = config.context - len(frame.before) - len(frame.after)
+    labels = [*[IGNORED] * len(frame.before), *sum(tags, [])[:room], *[IGNORED] * len(frame.after)]
+    return joined(sum(words, []), None, config.context, frame), labels
 
 
 def _class(config: Any, label: str) -> int:
@@ -92,21 +107,23 @@ def _class(config: Any, label: str) -> int:
     return config.classes.index(label)
 
 
-def batches_of(config: Any, tokenizer: Tokenizer, found: list[Example], seed: int = 0, evaluating: bool = False) -> Any:
+def batches_of(config: Any, tokenizer: Any, found: list[Example], seed: int = 0, evaluating: bool = False) -> Any:
     """A sampler of examples; for evaluation, always the same batches."""
-    rows = [columns for example in found if (columns := columns_of(config, tokenizer, example)) is not None]
-    tokens, lost, is_pretraining = max(config.batch, config.context), len(found) - len(rows), config.task == "pretrain"
+    frame = Frame.of(tokenizer)
+    rows = [columns for example in found if (columns := columns_of(config, tokenizer, example, frame)) is not None]
+    tokens, lost, is_masked = max(config.batch, config.context), len(found) - len(rows), config.task in MASKED
+    specials = Specials(*config.specials)
     if not rows:
         raise ArgumentError(
             f"bert: of {lost} examples none is left",
-            "texts with words that it knows" if is_pretraining else f"answers among the first {config.context} tokens",
-            fix="give other text" if is_pretraining else "give a larger context",
+            "texts with words that it knows" if is_masked else f"answers among the first {config.context} tokens",
+            fix="give other text" if is_masked else "give a larger context",
         )
-    if is_pretraining:
-        made: Any = MaskedPairs(rows, tokens, config.vocab, config.mask, seed, blanks=evaluating)
+    if is_masked:
+        made: Any = MaskedPairs(rows, tokens, config.vocab, config.mask, seed, blanks=evaluating, specials=specials)
         made.report = dataclasses.replace(made.report, empty=lost)
     else:
-        made = Labelled(rows, tokens, seed=seed, shuffle=not evaluating)
+        made = Labelled(rows, tokens, seed=seed, shuffle=not evaluating, pad=specials.pad, unk=specials.unk)
         made.report = dataclasses.replace(made.report, too_long=lost, limit=config.context)
     return made
 
@@ -117,6 +134,10 @@ def data_of(config: Any, path: str | None) -> zoo.Data:
     texts = [text for example in learned for text in example[:2] if text]
     if config.init is not None:
         config, tokenizer = taken_over(config, texts)
+    elif config.tokenizer != "word":
+        raise ArgumentError(
+            "bert: tokenizer=pretrained comes with a model", fix="give init=DIR, or leave out tokenizer"
+        )
     else:
         tokenizer = WordTokenizer.train(texts, config.vocab)
     if tokenizer.vocab_size < len(SPECIALS) + 2:

@@ -14,6 +14,8 @@ from minigrad.zoo import Config, Data, ModelSpec, option
 class GPTConfig(Config):
     """Sizes, the parts of a block, and how it is trained."""
 
+    init: str | None = option(None, "a trained gpt, or an imported decoder, whose weights and tokens to begin from")
+    lora: int = option(0, "train only adapters of this rank on the weights; 0 for all weights", least=0)
     task: str = option(
         "text", "what to learn: any text, sorting digits, or rules from examples", choices=("text", "sort", "few-shot")
     )
@@ -32,15 +34,24 @@ class GPTConfig(Config):
         choices=("gelu_tanh", "gelu", "relu", "silu", "swiglu", "geglu", "reglu"),
     )
     bias: bool = option(True, "whether linear layers and LayerNorms have biases")
+    eps: float | None = option(None, "what norms add to the variance; none for 1e-5, or as RMSNorm does", least=0)
+    tied: bool = option(True, "whether the head is the table of tokens again")
+    rotary: dict[str, Any] = option({}, "further options of nn.RotaryPositions")
+    block: dict[str, Any] = option({}, "further options of nn.TransformerBlock, such as kv_heads")
     dropout: float = option(0.0, "the share of numbers that is dropped while training", least=0)
-    tokenizer: str = option("bpe", "what a token of text is", choices=("char", "word", "bpe"))
+    tokenizer: str = option("bpe", "what a token of text is", choices=("char", "word", "bpe", "pretrained"))
     vocab: int = option(1000, "how many tokens there are at most, five special ones included", least=6)
     characters: int = option(500_000, "how much of the shipped stories to learn from, where no text is given", least=1)
     digits: int = option(6, "how many digits to sort", least=2)
     kinds: int = option(3, "how many different digits there are", least=2)
     steps: int = option(1000, "how many steps to train")
     batch: int = option(16, "how many texts in a batch")
-    lr: float = option(2e-3, "learning rate, after the warm-up")
+    length: int | None = option(
+        None, "tokens of a text to learn from; none for the context, of which a model to begin from gets 256", least=1
+    )
+    lr: float | None = option(
+        None, "learning rate, after the warm-up; none for 2e-3, or 1e-4 with init, or 1e-3 with lora", least=0
+    )
     lr_end: float = option(0.1, "the share of it that is left at the end, after half a cosine", least=0)
     warmup: int = option(100, "steps in which the learning rate rises; fewer in a short run", least=0)
     betas: tuple[float, float] = option((0.9, 0.99), "how slowly AdamW forgets gradients and their squares", least=0)
@@ -50,12 +61,12 @@ class GPTConfig(Config):
     def __post_init__(self) -> None:
         needed = {"text": 1, "sort": 2 * self.digits - 1, "few-shot": 39}[self.task]
         _require(
-            self.dim % self.heads == 0,
+            "head_dim" in self.block or self.dim % self.heads == 0,
             f"dim={self.dim} cannot be shared by heads={self.heads}",
             "dim a multiple of heads",
         )
         _require(
-            self.positions != "rotary" or self.dim // self.heads % 2 == 0,
+            self.positions != "rotary" or self.block or self.dim // self.heads % 2 == 0,
             f"rotary positions turn pairs, and a head has {self.dim // self.heads} numbers",
             "dim / heads even",
         )
@@ -97,16 +108,19 @@ def data(config: GPTConfig, path: str | None) -> Data:
 
 def build(config: GPTConfig) -> Any:
     """A GPT with random weights."""
+    from minigrad.nn import add_lora
+
     from .model import GPT
 
     hidden = config.hidden
     if hidden is None and config.activation in ("swiglu", "geglu", "reglu"):
         hidden = max(1, 8 * config.dim // 3)  # three matrices then have as many weights as two with 4 dim
-    return GPT(
+    model = GPT(
         config.vocab, config.context, config.layers, config.heads, config.dim, hidden=hidden,
         positions=config.positions, norm=config.norm, activation=config.activation, bias=config.bias,
-        dropout=config.dropout,
+        dropout=config.dropout, eps=config.eps, tied=config.tied, rotary=config.rotary, **config.block,
     )  # fmt: skip
+    return add_lora(model, config.lora) if config.lora else model
 
 
 def loss(model: Any, batch: Any) -> dict[str, Any]:
@@ -120,12 +134,21 @@ loss.unit = "tokens"  # type: ignore[attr-defined]  # what the Trainer counts
 
 
 def optimizer(model: Any, config: GPTConfig) -> Any:
-    """AdamW, under which only matrices shrink."""
+    """AdamW, under which only matrices shrink. It is called for training only, so weights to begin from are loaded here."""
     from minigrad.optim import AdamW
+    from minigrad.zoo.initial import begin_from, opened
 
     from .model import matrices_and_others
 
-    return AdamW(matrices_and_others(model), lr=config.lr, betas=config.betas, weight_decay=config.weight_decay)
+    if config.init is not None:
+        begin_from(model, opened("gpt", config.init))
+    return AdamW(matrices_and_others(model), lr=_rate(config), betas=config.betas, weight_decay=config.weight_decay)
+
+
+def _rate(config: GPTConfig) -> float:
+    """The learning rate: weights that know something already are changed with care, adapters less so."""
+    chosen = 2e-3 if config.init is None else 1e-3 if config.lora else 1e-4
+    return chosen if config.lr is None else config.lr
 
 
 def schedule(optimizer: Any, config: GPTConfig) -> Any:
@@ -133,7 +156,7 @@ def schedule(optimizer: Any, config: GPTConfig) -> Any:
     from minigrad.optim import Cosine
 
     warmup = min(config.warmup, config.steps // 10)
-    return Cosine(optimizer, config.steps, warmup, config.lr_end * config.lr)
+    return Cosine(optimizer, config.steps, warmup, config.lr_end * _rate(config))
 
 
 def example(config: GPTConfig) -> Any:

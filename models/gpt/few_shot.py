@@ -128,9 +128,9 @@ def predict_few_shot(loaded: Any, text: str) -> dict[str, Any]:
     return {"input": text, "answer": answer}
 
 
-def sample_few_shot(loaded: Any, prompt: str, *, length: int = SIZE, **options: Any) -> Iterator[str]:
+def sample_few_shot(loaded: Any, prompt: str, *, tokens: int = SIZE, **options: Any) -> Iterator[str]:
     """An answer, letter by letter."""
-    return continue_text(loaded.model, loaded.tokenizer, checked(prompt), length=min(length, SIZE), **options)
+    return continue_text(loaded.model, loaded.tokenizer, checked(prompt), tokens=min(tokens, SIZE), **options)
 
 
 def show_few_shot(loaded: Any) -> str:

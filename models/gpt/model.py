@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import minigrad as mg
@@ -14,9 +15,10 @@ IGNORED = -100  # a target that does not count
 class GPT(nn.Module):
     """Tokens (B, T) -> logits of the token after each, (B, T, vocab).
 
-    `positions` are "learned", "sinusoidal" (both are added to the tokens) or "rotary" (queries and keys are turned);
-    `norm`, `activation`, `hidden`, `bias` and `dropout` are those of `nn.TransformerBlock`. It is made to see `context`
-    tokens at once. What adds to the stream starts as GPT-2's, and so do the vectors of tokens and positions.
+    `positions` are "learned", "sinusoidal" (both are added to the tokens) or "rotary" (queries and keys are turned, with
+    the options `rotary` of `nn.RotaryPositions`); `norm`, `activation`, `hidden`, `bias`, `dropout` and whatever else is
+    given are options of `nn.TransformerBlock`. If it is not `tied`, the head has a matrix of its own. It is made to see
+    `context` tokens at once. What adds to the stream starts as GPT-2's, and so do the vectors of tokens and positions.
 
     >>> model = GPT(vocab=10, context=8, layers=1, heads=2, dim=4)
     >>> model([[1, 2, 3]]).shape
@@ -37,6 +39,9 @@ class GPT(nn.Module):
         activation: str = "gelu_tanh",
         bias: bool = True,
         dropout: float = 0.0,
+        tied: bool = True,
+        rotary: Mapping[str, Any] | None = None,
+        **block: Any,
     ):
         self.context = context
         # Tokens start small beside sines, which go up to 1, so they are enlarged as in "Attention is all you need".
@@ -48,10 +53,12 @@ class GPT(nn.Module):
                 learned = positions == "learned"
                 self.positions = nn.LearnedPositions(context, dim) if learned else nn.SinusoidalPositions(dim)
             self.dropout = nn.Dropout(dropout)
+            head_dim = block.get("head_dim") or dim // heads
             self.encoder = nn.Encoder(
                 layers, dim, heads, hidden, causal=True, activation=activation, norm=norm, bias=bias, dropout=dropout,
-                rotary=nn.RotaryPositions(dim // heads) if positions == "rotary" else None,
+                rotary=nn.RotaryPositions(head_dim, **(rotary or {})) if positions == "rotary" else None, **block,
             )  # fmt: skip
+            self.head = None if tied else nn.Linear(dim, vocab, bias=False)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -73,13 +80,35 @@ class GPT(nn.Module):
         """An empty cache for generating token by token."""
         return self.encoder.new_cache()
 
-    def forward(self, tokens: Any, cache: Any = None) -> mg.Tensor:
-        """With a cache, `tokens` are only those that it has not seen."""
+    def forward(self, tokens: Any, cache: Any = None, mask: Any = None) -> mg.Tensor:
+        """With a cache, `tokens` are only those that it has not seen.
+
+        `mask` (B, S) is False for padding, which may stand before or after the tokens; S counts what the cache has seen.
+        """
+        return self._scored(self._encoded(tokens, cache, mask))  # (B, T) -> (B, T, C) -> (B, T, vocab)
+
+    def next_logits(self, tokens: Any, cache: Any = None) -> mg.Tensor:
+        """The logits of what comes after the last token alone, which spare a long prompt the others: (B, T) -> (B, vocab)."""
+        return self._scored(self._encoded(tokens, cache)[:, -1:])[:, 0]
+
+    def _encoded(self, tokens: Any, cache: Any = None, mask: Any = None) -> mg.Tensor:
         x = self.tokens(tokens)  # (B, T) -> (B, T, C)
+        places = None if mask is None else positions_of(mask)[:, -x.shape[1] :]
+        x = x if self.scale == 1 else self.scale * x
         if self.positions is not None:
-            x = self.positions(x if self.scale == 1 else self.scale * x, 0 if cache is None else cache.length)
-        x = self.encoder(self.dropout(x), cache=cache)
-        return F.linear(x, self.tokens.weight)  # (B, T, C) -> (B, T, vocab)
+            start = 0 if cache is None else cache.length
+            x = self.positions(x, start) if places is None else self.positions(x, positions=places)
+        given = {} if places is None else {"mask": nn.padding_mask(mask), "positions": places}
+        encoded: mg.Tensor = self.encoder(self.dropout(x), cache=cache, **given)
+        return encoded
+
+    def _scored(self, x: mg.Tensor) -> mg.Tensor:
+        return F.linear(x, (self.tokens if self.head is None else self.head).weight)  # (B, T, C) -> (B, T, vocab)
+
+
+def positions_of(mask: Any) -> mg.Tensor:
+    """The position of each token among those that are not padding: booleans (B, S) -> whole numbers (B, S)."""
+    return (mg.tensor(mask).astype("int64").cumsum(axis=1) - 1).clip(0)
 
 
 def matrices_and_others(model: GPT) -> list[dict[str, Any]]:

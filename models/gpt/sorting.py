@@ -114,10 +114,10 @@ def predict_sort(loaded: Any, text: str) -> dict[str, Any]:
     return {"input": digits, "sorted": "".join(map(str, row))}
 
 
-def sample_sort(loaded: Any, prompt: str, *, length: int = ASKED, **options: Any) -> Iterator[str]:
+def sample_sort(loaded: Any, prompt: str, *, tokens: int = ASKED, **options: Any) -> Iterator[str]:
     """The digits in order, one after the other."""
     digits = checked(loaded.config, prompt)
-    return continue_text(loaded.model, loaded.tokenizer, digits, length=min(length, len(digits)), **options)
+    return continue_text(loaded.model, loaded.tokenizer, digits, tokens=min(tokens, len(digits)), **options)
 
 
 def show_sort(loaded: Any) -> str:

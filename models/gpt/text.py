@@ -22,8 +22,10 @@ from minigrad.data import (
 from minigrad.data.errors import DataError
 from minigrad.decode import Sampling, continue_text
 from minigrad.metrics import perplexity
+from minigrad.tokenizers import PretrainedTokenizer
 from minigrad.train.evaluation import evaluate as mean_loss
 from minigrad.zoo import Data
+from minigrad.zoo.initial import opened, taken_over
 
 from ..corpora import story_text
 from .model import loss
@@ -33,6 +35,12 @@ EVALUATED = 64  # blocks of a batch when only the loss is wanted, at most
 LOGITS = 2**26  # numbers that may then be computed at once
 PREDICTED = 100  # tokens with which `predict` continues an input
 SHOWN = 200  # tokens of a sample at a validation
+TUNED = 256  # tokens of a text that a pretrained model learns from
+# What a model has in common with the one that it begins from.
+SHARED = (
+    "vocab", "context", "layers", "heads", "dim", "hidden", "positions", "norm", "activation", "bias", "eps", "tied", "rotary",
+    "block", "tokenizer",
+)  # fmt: skip
 
 
 def text_of(config: Any, path: str | None) -> str:
@@ -59,23 +67,40 @@ def tokenizer_for(config: Any, text: str) -> Tokenizer:
 def text_data(config: Any, path: str | None) -> Data:
     """Blocks from anywhere in the first nine tenths; validated on the rest, in blocks that do not overlap."""
     split = split_text(text_of(config, path), valid=0.1)
-    tokenizer = tokenizer_for(config, split.train)
-    learned = tokenizer.encode(split.train)
-    if len(learned) <= config.context:
-        shorter = f", or context={len(learned) // 2}" if len(learned) > 1 else ""
+    if config.init is None:
+        tokenizer = tokenizer_for(config, split.train)
+        config = dataclasses.replace(config, vocab=tokenizer.vocab_size)
+    else:
+        begun = opened("gpt", config.init)
+        config, tokenizer = taken_over("gpt", config, begun, SHARED), begun.tokenizer
+    learned, length = plain_ids(tokenizer, split.train), length_of(config)
+    if len(learned) <= length:
+        setting = "context" if config.init is None and config.length is None else "length"
+        shorter = f", or {setting}={len(learned) // 2}" if len(learned) > 1 else ""
         raise DataError(
             f"gpt: the text is too short to learn from: {len(learned)} tokens in its first nine tenths",
-            f"more than context={config.context}",
+            f"more than {setting}={length}",
             f"{len(split.train) + len(split.valid)} characters in all",
             f"give more text{shorter}",
         )
     seed = int(mg.randint(0, 2**31, (1,)).item())
-    config = dataclasses.replace(config, vocab=tokenizer.vocab_size)
     return Data(
-        BlockBatches(learned, config.context, config.batch, seed=seed),
-        valid=whole(config, tokenizer.encode(split.valid)),
+        BlockBatches(learned, length, config.batch, seed=seed),
+        valid=whole(config, plain_ids(tokenizer, split.valid)),
         config=config,
         tokenizer=tokenizer,
+    )
+
+
+def length_of(config: Any) -> int:
+    """How many tokens the model learns from at once: its whole context, unless that is a pretrained model's."""
+    return config.length or (config.context if config.init is None else min(config.context, TUNED))
+
+
+def plain_ids(tokenizer: Any, text: str) -> list[int]:
+    """The tokens of a text without those that a pretrained tokenizer puts around each."""
+    return (
+        tokenizer.encode(text, special=False) if isinstance(tokenizer, PretrainedTokenizer) else tokenizer.encode(text)
     )
 
 
@@ -83,8 +108,9 @@ def whole(config: Any, ids: list[int]) -> BlockBatches | None:
     """Every token after the first as a target exactly once; None where there is none."""
     if len(ids) < 2:
         return None
-    rows = min(max(LOGITS // (config.context * config.vocab), 1), EVALUATED)
-    return BlockBatches(ids, config.context, rows, order="sequential")
+    length = min(config.context, max(length_of(config), TUNED))
+    rows = min(max(LOGITS // (length * config.vocab), 1), EVALUATED)
+    return BlockBatches(ids, length, rows, order="sequential")
 
 
 def evaluate_text(loaded: Any, path: str | None) -> dict[str, Any]:
@@ -92,7 +118,7 @@ def evaluate_text(loaded: Any, path: str | None) -> dict[str, Any]:
     config, text = loaded.config, text_of(loaded.config, path)
     is_own = loaded.arguments["data"] == (None if path is None else os.path.abspath(path))
     evaluated = split_text(text, valid=0.1).valid if is_own else text
-    batches = whole(config, loaded.tokenizer.encode(evaluated))
+    batches = whole(config, plain_ids(loaded.tokenizer, evaluated))
     if batches is None:
         raise DataError(
             "gpt: too little text is held out for an evaluation",
@@ -114,7 +140,7 @@ def evaluate_text(loaded: Any, path: str | None) -> dict[str, Any]:
 def predict_text(loaded: Any, text: str) -> dict[str, Any]:
     """The continuation of a text, drawn with temperature 0.8, always the same; and what of the text was left out."""
     notes: list[str] = []
-    pieces = sample_text(loaded, text, length=PREDICTED, sampling=Sampling(0.8), notice=notes.append)
+    pieces = sample_text(loaded, text, tokens=PREDICTED, sampling=Sampling(0.8), notice=notes.append)
     return {"input": text, "continuation": "".join(pieces), **({"note": "; ".join(notes)} if notes else {})}
 
 
@@ -125,7 +151,7 @@ def sample_text(loaded: Any, prompt: str, **options: Any) -> Iterator[str]:
 
 def show_text(loaded: Any) -> str:
     """What it writes when nothing is given."""
-    return "".join(sample_text(loaded, "", length=SHOWN, sampling=Sampling(0.8)))
+    return "".join(sample_text(loaded, "", tokens=SHOWN, sampling=Sampling(0.8)))
 
 
 TASK = Task(text_data, evaluate_text, predict_text, sample_text, show_text, lambda config: "")

@@ -9,29 +9,53 @@ from minigrad.errors import ArgumentError
 from minigrad.zoo import Config, Data, Demo, DemoResult, ModelSpec, option
 
 CORPORA = ("phrasebook", "pairs", "reverse", "denoise", "multi30k", "tatoeba")
+ACTIVATIONS = ("relu", "gelu", "gelu_tanh", "silu", "tanh", "swiglu", "geglu", "geglu_tanh", "reglu")
 
 
 @dataclass(frozen=True)
 class TranslatorConfig(Config):
     """What it learns from, its sizes, and how it is trained; sizes that are none are chosen by the amount of data."""
 
+    init: str | None = option(None, "a trained or imported translator whose weights and tokens to begin from")
+    lora: int = option(0, "train only adapters of this rank on the weights; 0 for all weights", least=0)
     corpus: str = option("phrasebook", "what to learn from, unless --data says it", choices=CORPORA)
     pairs: int = option(80_000, "how many examples are made, where they are made", least=1)
     form: str = option("", "form of the text: as it is, lower case, or the phrasebook's", choices=("", "plain", "lower", "phrasebook"))  # fmt: skip
-    vocabulary: str = option("", "words, or byte pairs, which have no unknown words", choices=("", "word", "bpe"))  # fmt: skip
+    vocabulary: str = option(
+        "", "words, or byte pairs, which have no unknown words", choices=("", "word", "bpe", "pretrained")
+    )
     vocab: int | None = option(None, "how many tokens at most, five special ones included", least=6)
+    target_vocab: int | None = option(
+        None, "how many tokens the targets have, if they have a vocabulary of their own", least=1
+    )
     depth: int | None = option(None, "how many layers in the encoder, and in the decoder", least=1)
+    decoder_depth: int | None = option(None, "how many layers in the decoder, if not as many", least=1)
     dim: int | None = option(None, "the width", least=1)
     heads: int | None = option(None, "how many heads attend", least=1)
     hidden: int | None = option(None, "the width inside the MLPs", least=1)
-    activation: str = option("relu", "inside the MLPs", choices=("relu", "gelu", "swiglu"))
+    activation: str = option("relu", "inside the MLPs", choices=ACTIVATIONS)
     norm_first: bool = option(True, "normalise before each part (pre-norm), not after (post-norm)")
     tied: bool = option(True, "one matrix for the vectors of both languages and for the output")
+    separate: str = option("", "which of these has a matrix of its own all the same", choices=("", "head", "source"))
+    scaled: bool = option(True, "multiply vectors of tokens by the square root of the width")
     dropout: float | None = option(None, "dropout probability", least=0)
     inner_dropout: float | None = option(None, "dropout of attention weights and inside MLPs, if different", least=0)
     smoothing: float = option(0.1, "label smoothing", least=0)
     sampling: float = option(0.0, "scheduled sampling: how often the decoder is fed its own choice", least=0)
-    positions: str = option("sinusoidal", "position encoding", choices=("sinusoidal", "rotary"))
+    positions: str = option(
+        "sinusoidal", "position encoding", choices=("sinusoidal", "rotary", "learned", "relative", "none")
+    )
+    position_options: dict[str, Any] = option({}, "further options of it, such as max_length of learned positions")
+    embedding_norm: bool = option(False, "normalise the vectors of tokens and positions")
+    head_bias: bool = option(False, "add a bias to the logits")
+    logit_scale: float = option(1.0, "what the decoder's output is multiplied with before the logits")
+    block: dict[str, Any] = option({}, "further options of nn.TransformerBlock, such as norm")
+    decoder: dict[str, Any] = option({}, "those options that are others in the decoder, such as recurrence")
+    special: dict[str, Any] = option(
+        {}, "numbers of special tokens that are not the zoo's: pad, start, end, never, first"
+    )
+    shortlist: dict[str, Any] = option({}, "sizes of a lexical shortlist inside an imported model: words, count, first")
+    prefix: str = option("", "a text before every source, such as the name of a task")
     masked: float = option(0.3, "denoise: which share of a text is masked", least=0)
     span: float = option(3.0, "denoise: how many tokens a mask hides, on average", least=1)
     max_length: int = option(100, "longer sentences, in tokens, are left out", least=2)
@@ -51,7 +75,7 @@ class TranslatorConfig(Config):
     )
 
     def __post_init__(self) -> None:
-        if self.dim and self.heads:
+        if self.dim and self.heads and "head_dim" not in self.block:
             per_head = self.dim / self.heads
             _require(
                 per_head == int(per_head),
@@ -88,11 +112,18 @@ def build(config: TranslatorConfig) -> Any:
     from .preparation import sized
 
     c = sized(config)
-    return Translator(
-        c.vocab, c.dim, c.heads, c.hidden, c.depth, dropout=c.dropout, inner_dropout=c.inner_dropout,
-        norm_first=c.norm_first, activation=c.activation, tied=c.tied, smoothing=c.smoothing, sampling=c.sampling,
-        positions=c.positions,
+    model = Translator(
+        c.vocab, c.dim, c.heads, c.hidden, c.depth, decoder_depth=c.decoder_depth, target_vocab=c.target_vocab,
+        dropout=c.dropout, inner_dropout=c.inner_dropout, norm_first=c.norm_first, activation=c.activation, tied=c.tied,
+        separate=c.separate, scaled=c.scaled, smoothing=c.smoothing, sampling=c.sampling, positions=c.positions,
+        position_options=c.position_options, embedding_norm=c.embedding_norm, head_bias=c.head_bias,
+        logit_scale=c.logit_scale, special=c.special, block=c.block, decoder=c.decoder, shortlist=c.shortlist,
     )  # fmt: skip
+    if not c.lora:
+        return model
+    from minigrad.nn import add_lora
+
+    return add_lora(model, c.lora)
 
 
 def loss(model: Any, batch: Any) -> dict[str, Any]:
@@ -103,19 +134,25 @@ def loss(model: Any, batch: Any) -> dict[str, Any]:
 
 def example(config: TranslatorConfig) -> Any:
     """Three pairs of unequal lengths."""
-    from minigrad.data import BOS, EOS, Padded, PairBatch
+    from minigrad.data import Padded, PairBatch
+    from minigrad.decode import SpecialIds
 
-    tokens = range(5, config.vocab or 12)
-    sources = [[*tokens[:4], EOS], [*tokens[2:4], EOS], [*tokens[3:6], EOS]]
-    targets = [[BOS, *tokens[1:3], EOS], [BOS, *tokens[3:5], tokens[0], EOS], [BOS, tokens[5], EOS]]
-    return PairBatch(Padded.of(sources), Padded.of(targets))
+    tokens, special = range(5, config.vocab or 12), SpecialIds(**config.special)
+    start, end = special.prompt, special.end
+    sources = [[*tokens[:4], end], [*tokens[2:4], end], [*tokens[3:6], end]]
+    targets = [[*start, *tokens[1:3], end], [*start, *tokens[3:5], tokens[0], end], [*start, tokens[5], end]]
+    return PairBatch(Padded.of(sources, special.pad), Padded.of(targets, special.pad))
 
 
 def optimizer(model: Any, config: TranslatorConfig) -> Any:
+    """AdamW. It is called for training only, so weights to begin from are loaded here."""
     from minigrad.optim import AdamW
+    from minigrad.zoo.initial import begin_from, opened
 
     from .preparation import sized
 
+    if config.init is not None:
+        begin_from(model, opened("translator", config.init))
     return AdamW(model.parameters(), lr=sized(config).lr, betas=(0.9, 0.98), eps=1e-9, weight_decay=config.weight_decay)
 
 

@@ -6,7 +6,7 @@ import os
 import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -57,11 +57,21 @@ def corpus_of(config: Any, path: str | None) -> Corpus:
 
     files = [os.stat(part) for part in paths_of(path or "") if os.path.exists(part)]
     stamp = (os.environ.get("MINIGRAD_DATA"), *((file.st_mtime_ns, file.st_size) for file in files))
-    return _made(config, path, stamp)
+    return _made(Wanted(*(getattr(config, name) for name in Wanted._fields)), path, stamp)
+
+
+class Wanted(NamedTuple):
+    """The settings that a corpus depends on."""
+
+    corpus: str
+    form: str
+    pairs: int
+    masked: float
+    span: float
 
 
 @lru_cache(maxsize=1)
-def _made(config: Any, path: str | None, stamp: tuple[Any, ...]) -> Corpus:
+def _made(config: Wanted, path: str | None, stamp: tuple[Any, ...]) -> Corpus:
     found = _from_files(config, path) if path is not None else _MAKERS[config.corpus](config)
     form = form_of(config)
     tests = {name: _written(pairs, form) for name, pairs in found.tests.items()}

@@ -11,14 +11,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import minigrad as mg
-from minigrad.data import PAD, PairBatches
+from minigrad.data import PairBatches
 from minigrad.decode import greedy_all
+from minigrad.decode.encoder_decoder import special_ids
 from minigrad.errors import ArgumentError, MissingExtraError, install_hint
 from minigrad.metrics import corpus_bleu, corpus_chrf, exact_match, perplexity, sentence_bleu
 from minigrad.zoo.data import paths_of
 
 from .corpus import Corpus, Pair, corpus_of, form_of
-from .preparation import source_ids
+from .preparation import source_ids, target_ids
 from .translation import translate
 
 SHOWN = 5  # examples
@@ -27,10 +28,7 @@ QUICK = 100  # sentences that are translated at each validation, of each kind
 
 def encoded_pairs(config: Any, tokenizer: Any, pairs: Sequence[Pair]) -> list[tuple[list[int], list[int]]]:
     """Pairs as tokens; those that are longer than what was trained on are left out, and it is refused to be left with none."""
-    made = [
-        (source_ids(config, tokenizer, source), tokenizer.encode(target, bos=True, eos=True))
-        for source, target in pairs
-    ]
+    made = [(source_ids(config, tokenizer, source), target_ids(config, tokenizer, target)) for source, target in pairs]
     found = [pair for pair in made if max(map(len, pair)) <= config.max_length]
     if not found:
         raise ArgumentError(
@@ -56,7 +54,8 @@ def forced(model: Any, examples: Sequence[tuple[list[int], list[int]]], batch: i
     longest = max(len(target) for _, target in examples) - 1
     loss, right, count = 0.0, np.zeros(longest, int), np.zeros(longest, int)
     width = max(max(map(len, pair)) for pair in examples)
-    for part in PairBatches(examples, max(batch, width), shuffle=False):
+    pad = special_ids(model).pad
+    for part in PairBatches(examples, max(batch, width), shuffle=False, pad=pad):
         source, target = (
             mg.tensor(side.ids, device=model.embedding.weight.device) for side in (part.source, part.target)
         )
@@ -66,7 +65,7 @@ def forced(model: Any, examples: Sequence[tuple[list[int], list[int]]], batch: i
         top = logits.max(axis=-1, keepdims=True)
         surprise = np.log(np.exp(logits - top).sum(axis=-1)) + top[..., 0]
         surprise = surprise - np.take_along_axis(logits, wanted[..., None], axis=-1)[..., 0]  # (B, T)
-        there = wanted != PAD
+        there = wanted != pad
         loss += float(surprise[there].sum(dtype=np.float64))
         right[: wanted.shape[1]] += ((logits.argmax(axis=-1) == wanted) & there).sum(axis=0)
         count[: wanted.shape[1]] += there.sum(axis=0)
@@ -84,7 +83,8 @@ class Validation:
         found = forced(model, self.examples, self.config.batch)
         quick = self.examples[:QUICK]
         said = greedy_all(model, [source for source, _ in quick])
-        exact = np.mean([tokens == target[1:-1] for tokens, (_, target) in zip(said, quick)])
+        first = len(special_ids(model).prompt)
+        exact = np.mean([tokens == target[first:-1] for tokens, (_, target) in zip(said, quick)])
         return {
             "loss": found.loss / found.tokens,
             "accuracy": float(found.right.sum() / found.tokens),
@@ -201,7 +201,7 @@ def positions(loaded: Any, pairs: Sequence[Pair]) -> list[Position]:
     fed = forced(loaded.model, examples, loaded.config.batch)
     right = np.zeros_like(fed.right)
     for tokens, (_, target) in zip(greedy_all(loaded.model, [source for source, _ in examples]), examples):
-        said = [*tokens, target[-1]]  # its end, which greedy decoding leaves out
+        said = [*special_ids(loaded.model).prompt[1:], *tokens, target[-1]]  # its end, which greedy decoding leaves out
         for place, (mine, wanted) in enumerate(zip(said, target[1:])):
             right[place] += mine == wanted
     return [

@@ -6,22 +6,24 @@ B is the batch, S the length of the sources, T that of the targets, C the width,
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 import minigrad as mg
 from minigrad import nn
-from minigrad.data import PAD
+from minigrad.decode import SpecialIds
 from minigrad.nn import functional as F
-from minigrad.nn.transformer import StackCache
+
+from .shortlist import Shortlist
 
 
 class TranslatorCache:
     """What decoding has computed: the memory of the sources, made once, and the decoder's keys and values."""
 
-    def __init__(self, depth: int) -> None:
-        self.stack = StackCache(depth)
+    def __init__(self, stack: nn.StackCache) -> None:
+        self.stack = stack
         self.memory: mg.Tensor | None = None  # (B, S, C)
         self.mask: mg.Tensor | None = None  # (B, 1, 1, S), True where there is a token
         self._sources: np.ndarray | None = None  # which source each row translates
@@ -55,9 +57,13 @@ class TranslatorCache:
 class Translator(nn.Module):
     """Token numbers of sources (B, S) and of targets so far (B, T) -> logits of the next target tokens (B, T, V).
 
-    Tied, one matrix embeds the sources, embeds the targets, and turns what the decoder made into logits. Vectors of
-    tokens are multiplied by √C, so that they are as large as their positions, which are "sinusoidal" and added to them, or
-    "rotary": then self-attention knows how far tokens are apart, and nothing knows where they are. Padding is found by its number.
+    Tied, one matrix embeds the sources, embeds the targets, and turns what the decoder made into logits; `separate` says
+    which of them has a matrix of its own all the same: the "head", or the "source". If it is `scaled`, vectors of tokens are
+    multiplied by √C, so that they are as large as their positions. These are "sinusoidal" or "learned" and added to them, or
+    "rotary" or "relative": then self-attention knows how far tokens are apart, and nothing knows where they are. Their
+    `position_options` are those of the module. Padding is found by its number, one of the `special` tokens.
+
+    `block` has further options of `nn.TransformerBlock`, and `decoder` those that are others in the decoder.
     """
 
     def __init__(
@@ -68,28 +74,51 @@ class Translator(nn.Module):
         hidden: int,
         depth: int,
         *,
+        decoder_depth: int | None = None,
+        target_vocab: int | None = None,
         dropout: float = 0.1,
         inner_dropout: float | None = None,
         norm_first: bool = True,
         activation: str = "relu",
         tied: bool = True,
+        separate: str = "",
+        scaled: bool = True,
         smoothing: float = 0.0,
         sampling: float = 0.0,
         positions: str = "sinusoidal",
+        position_options: Mapping[str, Any] | None = None,
+        embedding_norm: bool = False,
+        head_bias: bool = False,
+        logit_scale: float = 1.0,
+        special: Mapping[str, Any] | None = None,
+        block: Mapping[str, Any] | None = None,
+        decoder: Mapping[str, Any] | None = None,
+        shortlist: Mapping[str, int] | None = None,
     ):
-        rotary = nn.RotaryPositions(dim // heads) if positions == "rotary" else None
         options: dict[str, Any] = {
-            "dropout": dropout, "inner_dropout": inner_dropout, "norm_first": norm_first, "activation": activation
+            "dim": dim, "heads": heads, "hidden": hidden, "dropout": dropout, "inner_dropout": inner_dropout,
+            "norm_first": norm_first, "activation": activation, **(block or {}),
         }  # fmt: skip
-        self.vocab, self.dim, self.depth = vocab, dim, depth
+        unlike = {**options, "depth": depth if decoder_depth is None else decoder_depth, **(decoder or {})}
+        targets = vocab if target_vocab is None else target_vocab
+        self.vocab, self.dim, self.depth = targets, dim, depth
         self.smoothing, self.sampling = smoothing, sampling
+        self.scale, self.logit_scale = math.sqrt(dim) if scaled else 1.0, logit_scale
+        self.special = SpecialIds(**(special or {}))
         self.embedding = nn.Embedding(vocab, dim)
-        self.target_embedding = self.embedding if tied else nn.Embedding(vocab, dim)
-        self.head = self.embedding if tied else nn.Linear(dim, vocab, bias=False)
-        self.positions = nn.SinusoidalPositions(dim) if rotary is None else None
+        own = not tied or separate == "source"
+        self.target_embedding = nn.Embedding(targets, dim) if own else self.embedding
+        own = not tied or separate == "head"
+        self.head = nn.Linear(dim, targets, bias=False) if own else self.target_embedding
+        self.head_bias = nn.Parameter(mg.zeros(targets)) if head_bias else None
+        given = dict(position_options or {})
+        self.positions, self.target_positions = _added_positions(positions, dim, given)
         self.dropout = nn.Dropout(dropout)
-        self.encoder = nn.Encoder(depth, dim, heads, hidden, rotary=rotary, **options)
-        self.decoder = nn.Decoder(depth, dim, heads, hidden, rotary=rotary, **options)
+        self.encoder = nn.Encoder(depth=depth, **options, **_inner_positions(positions, options, given, True))
+        self.decoder = nn.Decoder(**unlike, **_inner_positions(positions, unlike, given, False))
+        self.source_norm = self.encoder.blocks[0].new_norm() if embedding_norm else None
+        self.target_norm = self.encoder.blocks[0].new_norm() if embedding_norm else None
+        self.shortlist = Shortlist(**shortlist) if shortlist else None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -102,30 +131,74 @@ class Translator(nn.Module):
 
     def new_cache(self) -> TranslatorCache:
         """An empty cache, for translating token by token."""
-        return TranslatorCache(self.depth)
+        return TranslatorCache(self.decoder.new_cache())
+
+    @property
+    def longest(self) -> int | None:
+        """How long a target may become; None for any length."""
+        return self.target_positions.max_length if isinstance(self.target_positions, nn.LearnedPositions) else None
 
     def encode(self, source: Any) -> tuple[mg.Tensor, mg.Tensor]:
         """The memory of the sources, and where in it there are tokens: (B, S) -> (B, S, C), (B, 1, 1, S)."""
-        mask = nn.padding_mask(source, pad=PAD)
-        return self.encoder(self._embedded(self.embedding, source, 0), mask=mask), mask
+        mask = nn.padding_mask(source, pad=self.special.pad)
+        return self.encoder(
+            self._embedded(self.embedding, self.positions, self.source_norm, source, 0), mask=mask
+        ), mask
 
-    def decode(self, target: Any, memory: Any, mask: Any, cache: StackCache | None = None) -> mg.Tensor:
+    def head_of(self, words: np.ndarray) -> tuple[Any, Any]:
+        """Weight and bias of the logits of some words only, as `forward` takes them."""
+        return self.head.weight[words], None if self.head_bias is None else self.head_bias[words]
+
+    def decode(
+        self,
+        target: Any,
+        memory: Any,
+        mask: Any,
+        cache: nn.StackCache | None = None,
+        head: tuple[Any, Any] | None = None,
+    ) -> mg.Tensor:
         """The logits after each token of the targets, or after those that the cache has not seen: (B, T) -> (B, T, V)."""
-        x = self._embedded(self.target_embedding, target, 0 if cache is None else cache.length)
+        start = 0 if cache is None else cache.length
+        x = self._embedded(self.target_embedding, self.target_positions, self.target_norm, target, start)
         # Padding of targets needs no mask: it comes after the tokens, where none of them can look.
         x = self.decoder(x, memory, memory_mask=mask, cache=cache)  # (B, T, C)
-        return F.linear(x, self.head.weight)  # (B, T, C) -> (B, T, V)
+        x = x if self.logit_scale == 1 else x * self.logit_scale
+        return F.linear(x, *(head or (self.head.weight, self.head_bias)))  # (B, T, C) -> (B, T, V)
 
-    def forward(self, source: Any, target: Any, cache: TranslatorCache | None = None) -> mg.Tensor:
+    def forward(
+        self, source: Any, target: Any, cache: TranslatorCache | None = None, head: tuple[Any, Any] | None = None
+    ) -> mg.Tensor:
+        """With a cache, the targets are only those tokens that it has not seen; a `head` is what `head_of` made."""
         if cache is None:
-            return self.decode(target, *self.encode(source))
+            return self.decode(target, *self.encode(source), head=head)
         if cache.memory is None:
             cache.fill(*self.encode(source))
-        return self.decode(target, cache.memory, cache.mask, cache.stack)
+        return self.decode(target, cache.memory, cache.mask, cache.stack, head)
 
-    def _embedded(self, embedding: Any, tokens: Any, start: int) -> mg.Tensor:
-        x = embedding(tokens) * math.sqrt(self.dim)  # (B, T) -> (B, T, C)
-        return self.dropout(x if self.positions is None else self.positions(x, start))
+    def _embedded(self, embedding: Any, positions: Any, norm: Any, tokens: Any, start: int) -> mg.Tensor:
+        x = embedding(tokens)  # (B, T) -> (B, T, C)
+        x = x if self.scale == 1 else x * self.scale
+        x = x if positions is None else positions(x, start)
+        return self.dropout(x if norm is None else norm(x))
+
+
+def _added_positions(kind: str, dim: int, options: dict[str, Any]) -> tuple[Any, Any]:
+    """What is added to the vectors of the sources, and to those of the targets: tables of their own if they are learned."""
+    if kind == "learned":
+        return nn.LearnedPositions(dim=dim, **options), nn.LearnedPositions(dim=dim, **options)
+    sines = nn.SinusoidalPositions(dim, **options) if kind == "sinusoidal" else None
+    return sines, sines
+
+
+def _inner_positions(
+    kind: str, stack: Mapping[str, Any], options: dict[str, Any], bidirectional: bool
+) -> dict[str, Any]:
+    """What self-attention knows of positions, as an option of the stack."""
+    if kind == "rotary":
+        return {"rotary": nn.RotaryPositions(stack.get("head_dim") or stack["dim"] // stack["heads"], **options)}
+    if kind == "relative":
+        return {"relative": nn.RelativePositions(stack["heads"], bidirectional=bidirectional, **options)}
+    return {}
 
 
 def fed(model: Translator, source: mg.Tensor, target: mg.Tensor) -> mg.Tensor:
@@ -139,7 +212,7 @@ def fed(model: Translator, source: mg.Tensor, target: mg.Tensor) -> mg.Tensor:
     with mg.no_grad():
         chosen = model(source, target).argmax(axis=-1)[:, :-1]  # (B, T - 1): what comes after each but the last
         keeps = F.dropout(mg.ones(*chosen.shape, device=target.device), model.sampling) > 0
-        own = mg.where(keeps | (target[:, 1:] == PAD), target[:, 1:], chosen)
+        own = mg.where(keeps | (target[:, 1:] == model.special.pad), target[:, 1:], chosen)
     return mg.concatenate([target[:, :1], own], axis=1)
 
 
@@ -151,5 +224,6 @@ def translation_loss(model: Translator, batch: Any) -> dict[str, Any]:
     logits = model(source, fed(model, source, target[:, :-1]))
     smoothing = model.smoothing if model.training else 0.0
     flat = logits.reshape(-1, logits.shape[-1])  # (B, T, V) -> (B·T, V)
-    loss = F.cross_entropy(flat, wanted.reshape(-1), ignore_index=PAD, reduction="sum", label_smoothing=smoothing)
+    options = {"ignore_index": model.special.pad, "reduction": "sum", "label_smoothing": smoothing}
+    loss = F.cross_entropy(flat, wanted.reshape(-1), **options)
     return {"loss": (loss, mg.tensor(batch.target.lengths).sum() - len(batch.target))}

@@ -7,11 +7,13 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from minigrad.data import BatchReport, BPETokenizer, PairBatches, WordTokenizer, encode_pairs
+from minigrad.data import BatchReport, BPETokenizer, PairBatches, WordTokenizer
 from minigrad.data.bpe import FIRST_MERGE
 from minigrad.data.errors import DataError
+from minigrad.decode import SpecialIds
 from minigrad.errors import ArgumentError
 from minigrad.zoo import Data
+from minigrad.zoo.initial import opened, taken_over
 
 from .corpus import Corpus, corpus_of, form_of
 from .denoising import DenoisingBatches, encoded
@@ -44,6 +46,13 @@ SIZES = (
     Size(60_000, 4, 128, 4, 256, 0.2, 17, 8000, 1500),
     Size(float("inf"), 3, 256, 8, 512, 0.1, 8, 8000, 2048),
 )
+# What a translator has in common with the one that it begins from.
+SHARED = (
+    "vocab", "target_vocab", "vocabulary", "depth", "decoder_depth", "dim", "heads", "hidden", "activation", "norm_first",
+    "tied", "separate", "scaled", "positions", "position_options", "embedding_norm", "head_bias", "logit_scale", "block",
+    "decoder", "special", "prefix",
+)  # fmt: skip
+TUNED = 3e-4  # the highest rate for weights that know something already
 PHRASEBOOK = Size(float("inf"), 2, 96, 4, 192, 0.0, 1.15, 4000, 768, 4e-3)
 
 
@@ -93,19 +102,24 @@ def prepared(config: Any, path: str | None) -> Data:
 
     from .evaluation import Validation
 
+    begun = None if config.init is None else opened("translator", config.init)
+    if begun is not None:
+        config = taken_over("translator", config, begun, SHARED)
+        lr = TUNED if config.lr is None else config.lr
+        config = replace(config, form=config.form or form_of(begun.config), lr=lr)
     if path is not None and config.corpus not in ("pairs", "denoise"):
         config = replace(config, form=config.form or "plain", corpus="pairs")
     corpus = corpus_of(config, path)
     fit = sized(config, len(corpus.train))
-    tokenizer = vocabulary_of(config, corpus, fit.vocab)
+    tokenizer = vocabulary_of(config, corpus, fit.vocab) if begun is None else begun.tokenizer
     seed = int(mg.randint(0, 2**31, (1,)).item())
     train = _sampler(fit, corpus, tokenizer, seed)
-    kind = "word" if isinstance(tokenizer, WordTokenizer) else "bpe"
     steps = config.steps or max(1, round(fit.epochs * len(train)))
     valid_every = config.valid_every or max(min(len(train), -(-steps // FEWEST)), steps // VALIDATIONS)
+    if begun is None:  # a pretrained model may have more rows than tokens
+        fit = replace(fit, vocabulary=tokenizer.kind, vocab=tokenizer.vocab_size)
     chosen = replace(
-        fit, form=form_of(config), vocabulary=kind, vocab=tokenizer.vocab_size, steps=steps, valid_every=valid_every,
-        save_every=config.save_every or valid_every,
+        fit, form=form_of(config), steps=steps, valid_every=valid_every, save_every=config.save_every or valid_every,
     )  # fmt: skip
     train.report = DataReport(**asdict(train.report), choices=summary(chosen, corpus, len(train)))
     return Data(train, Validation(chosen, tokenizer, corpus), chosen, tokenizer)
@@ -117,11 +131,16 @@ def _sampler(config: Any, corpus: Corpus, tokenizer: Any, seed: int) -> Any:
         texts = [tokenizer.encode(text) for text, _ in corpus.train]
         _refuse_long_ones_only(config, map(len, texts))
         return DenoisingBatches(texts, config, seed)
-    pairs = encode_pairs(corpus.train, tokenizer)
+    pairs = [
+        (source_ids(config, tokenizer, source), target_ids(config, tokenizer, target))
+        for source, target in corpus.train
+    ]
     _refuse_long_ones_only(config, (max(map(len, pair)) for pair in pairs))
     edges = [part * len(pairs) // corpus.parts for part in range(corpus.parts + 1)]
     parts = [
-        PairBatches(pairs[start:end], config.batch, config.max_length, seed=seed + number)
+        PairBatches(
+            pairs[start:end], config.batch, config.max_length, seed=seed + number, **padding_of(config, tokenizer)
+        )
         for number, (start, end) in enumerate(zip(edges, edges[1:]))
     ]
     return parts[0] if len(parts) == 1 else InTurns(parts, seed)
@@ -141,10 +160,8 @@ def _refuse_long_ones_only(config: Any, lengths: Iterable[int]) -> None:
 
 def summary(config: Any, corpus: Corpus, batches: int) -> str:
     """The choices, in a few lines."""
-    words = {"word": "words", "bpe": "byte pairs"}[config.vocabulary]
-    shape = (
-        f"{config.depth}+{config.depth} layers, width {config.dim}, {config.heads} heads, {config.hidden} in the MLPs"
-    )
+    words = {"word": "words", "bpe": "byte pairs"}.get(config.vocabulary, "pretrained tokens")
+    shape = f"{config.depth}+{config.decoder_depth or config.depth} layers, width {config.dim}, {config.heads} heads, {config.hidden} in the MLPs"
     inner = "" if config.inner_dropout is None else f" ({config.inner_dropout:g} inside the parts)"
     return "\n".join(
         [
@@ -159,4 +176,26 @@ def summary(config: Any, corpus: Corpus, batches: int) -> str:
 
 def source_ids(config: Any, tokenizer: Any, text: str) -> list[int]:
     """The tokens of a source in its form, with the end."""
-    return encoded(text, tokenizer) if config.corpus == "denoise" else tokenizer.encode(text, eos=True)
+    if config.corpus == "denoise":
+        return encoded(text, tokenizer)
+    return _ended(config, tokenizer.encode(config.prefix + text))
+
+
+def target_ids(config: Any, tokenizer: Any, text: str) -> list[int]:
+    """The tokens of a target, with the start and the end."""
+    special = SpecialIds(**config.special)
+    ids = tokenizer.encode(text)
+    prompt = special.prompt[:1] if ids[:1] == [special.first] else special.prompt
+    return [*prompt, *_ended(config, ids)]
+
+
+def _ended(config: Any, ids: list[int]) -> list[int]:
+    """Tokenizers of some pretrained models add the end themselves."""
+    end = SpecialIds(**config.special).end
+    return ids if ids[-1:] == [end] else [*ids, end]
+
+
+def padding_of(config: Any, tokenizer: Any) -> dict[str, int]:
+    """The numbers of padding and of unknown tokens, for batches."""
+    unknown = tokenizer.unk_id
+    return {"pad": SpecialIds(**config.special).pad, "unk": -1 if unknown is None else unknown}

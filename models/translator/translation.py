@@ -14,9 +14,17 @@ from .preparation import source_ids
 
 
 def translate(
-    loaded: Any, texts: Sequence[str], beams: int | None = None, alpha: float | None = None, cached: bool = True
+    loaded: Any,
+    texts: Sequence[str],
+    beams: int | None = None,
+    alpha: float | None = None,
+    cached: bool = True,
+    shortlist: bool = True,
 ) -> list[Translation]:
-    """Translate texts, all in one batch; `beams` and `alpha` are those of its config unless given."""
+    """Translate texts, all in one batch; `beams` and `alpha` are those of its config unless given.
+
+    A model that came with a lexical shortlist uses it, unless told otherwise.
+    """
     config = loaded.config
     return decode.translate(
         loaded.model,
@@ -25,6 +33,7 @@ def translate(
         beams=config.beams if beams is None else beams,
         alpha=config.alpha if alpha is None else alpha,
         cached=cached,
+        shortlist=shortlist,
         **reading(loaded),
     )
 

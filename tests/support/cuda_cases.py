@@ -77,7 +77,7 @@ def cases() -> Iterator[Case]:
         yield Case("embedding", [normal(11, 6), index], {"padding_idx": padding}, f"{padding}")
     mask = rng.random((2, 1, 5, 9)) < 0.6
     mask[0, 0, 2] = False
-    settings = {"scale": 0.3, "dropout_p": 0.0, "dropout_key": KEY, "start": 17}
+    settings = {"scale": 0.3, "softcap": None, "dropout_p": 0.0, "dropout_key": KEY, "start": 17}
     for label, m, causal, p in [("plain", None, False, 0), ("causal", None, True, 0.4), ("mask", mask, True, 0.2)]:
         arrays = [normal(2, 3, 5, 4), normal(2, 3, 9, 4), normal(2, 3, 9, 6), m]
         yield Case("attention", arrays, {**settings, "causal": causal, "dropout_p": p}, label)

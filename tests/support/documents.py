@@ -63,8 +63,8 @@ def pieces(text: str) -> Iterator[Piece]:
 
 
 def _commands_of(prose: str, first: int) -> Iterator[Piece]:
-    """Commands in backticks, on indented lines, and of Python on any line of their own."""
-    for found in re.finditer(r"^(?: {4,}|(?=python3? -m ))(\S.*)$|`([^`]+)`", prose, re.MULTILINE):
+    """Commands in backticks, on indented lines that are no rows of a table, and of Python on any line of their own."""
+    for found in re.finditer(r"^(?: {4,}|(?=python3? -m ))((?!.*\S {2,}\S)\S.*)$|`([^`]+)`", prose, re.MULTILINE):
         text = " ".join((found[1] or found[2]).split())
         if is_command(text):
             yield Piece("command", text, first + prose.count("\n", 0, found.start()))

@@ -4,6 +4,8 @@ from itertools import product
 
 import numpy as np
 
+from minigrad.maths.packing import encoded
+
 rng = np.random.default_rng(0)
 DROPOUT = {"dropout_p": 0.3, "dropout_key": 0x1234567890ABCDEF, "start": 7}
 NO_DROPOUT = {"dropout_p": 0.0, "dropout_key": 0, "start": 0}
@@ -19,6 +21,10 @@ def some(*shape):
 
 def numbers(high, *shape):
     return rng.integers(0, high, shape)
+
+
+def packed(format, *shape):
+    return encoded(normal(*shape), format)
 
 
 def labels(classes, count, ignored=-100):
@@ -43,6 +49,17 @@ SAMPLES = {
         ([normal(1001, 17), normal(1, 17), None], {"approximate": "tanh"}),
         ([normal(5, 9), normal(65, 9), normal(65)], {"approximate": "none"}),
         ([normal(17), normal(3, 17), None], {"approximate": "none"}),
+    ],
+    "packed_linear": [
+        ([normal(1, 1), packed("i8", 1, 1), normal(1)], {"format": "i8"}),
+        ([normal(2, 17, 37), packed("q8_0", 33, 37), normal(33)], {"format": "q8_0"}),
+        ([normal(1, 64), packed("q4_0", 5, 64), None], {"format": "q4_0"}),
+        ([normal(3, 65), packed("q4_1", 17, 65), normal(17)], {"format": "q4_1"}),
+        ([normal(5, 31), packed("q5_0", 3, 31), None], {"format": "q5_0"}),
+        ([normal(4, 33), packed("q5_1", 7, 33), normal(7)], {"format": "q5_1"}),
+        ([normal(1001, 17), packed("f16", 9, 17), None], {"format": "f16"}),
+        ([normal(17), packed("bf16", 33, 17), normal(33)], {"format": "bf16"}),
+        ([normal(6, 300), packed("i8", 40, 300), None], {"format": "i8"}),
     ],
     "layer_norm": [
         ([normal(3, 1), normal(1), normal(1)], {"eps": 1e-5}),
@@ -75,13 +92,16 @@ SAMPLES = {
     ],
     "dropout": [([normal(*s)], {"p": p, "key": 2**62 + 3, "start": 2**32 - 5}) for p in (0.1, 1.0) for s in ((1,), (3, 101))],
     "attention": [
-        ([normal(2, 3, 17, 5), normal(2, 3, 17, 5), normal(2, 3, 17, 5), None], dict(causal=True, scale=0.4, **NO_DROPOUT)),
-        ([normal(1, 2, 5, 4), normal(1, 2, 33, 4), normal(1, 2, 33, 7), None], dict(causal=False, scale=0.5, **DROPOUT)),
-        ([normal(2, 2, 9, 8), normal(2, 2, 9, 8), normal(2, 2, 9, 8), some(2, 1, 9, 9)], dict(causal=True, scale=0.3, **DROPOUT)),
-        ([normal(1, 1, 4, 1), normal(1, 1, 1, 1), normal(1, 1, 1, 1), None], dict(causal=False, scale=1.0, **NO_DROPOUT)),
+        ([normal(2, 3, 17, 5), normal(2, 3, 17, 5), normal(2, 3, 17, 5), None], dict(causal=True, scale=0.4, softcap=None, **NO_DROPOUT)),
+        ([normal(1, 2, 5, 4), normal(1, 2, 33, 4), normal(1, 2, 33, 7), None], dict(causal=False, scale=0.5, softcap=None, **DROPOUT)),
+        ([normal(2, 2, 9, 8), normal(2, 2, 9, 8), normal(2, 2, 9, 8), some(2, 1, 9, 9)], dict(causal=True, scale=0.3, softcap=None, **DROPOUT)),
+        ([normal(1, 1, 4, 1), normal(1, 1, 1, 1), normal(1, 1, 1, 1), None], dict(causal=False, scale=1.0, softcap=None, **NO_DROPOUT)),
+        ([normal(2, 6, 9, 8), normal(2, 2, 9, 8), normal(2, 2, 9, 5), some(2, 1, 9, 9)], dict(causal=True, scale=0.3, softcap=None, **DROPOUT)),
+        ([normal(2, 6, 5, 4), normal(2, 1, 33, 4), normal(2, 1, 33, 4), None], dict(causal=False, scale=0.5, softcap=None, **NO_DROPOUT)),
     ],
     "packed_attention": [
-        ([normal(2, 17, 36), None], dict(heads=3, causal=True, scale=0.5, **NO_DROPOUT)),
-        ([normal(2, 5, 24), some(2, 1, 1, 5)], dict(heads=2, causal=False, scale=0.5, **DROPOUT)),
+        ([normal(2, 17, 36), None], dict(heads=3, causal=True, scale=0.5, softcap=None, **NO_DROPOUT)),
+        ([normal(2, 5, 24), some(2, 1, 1, 5)], dict(heads=2, causal=False, scale=0.5, softcap=None, **DROPOUT)),
     ],
+    "gated_scan": [([normal(*s), rng.random(s), normal(s[0], s[2])], {}) for s in ((2, 3, 5), (1, 17, 33), (3, 2, 1))],
 }  # fmt: skip

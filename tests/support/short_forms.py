@@ -25,7 +25,20 @@ BY_THEIR_OWN_TESTS = (
     ["demo"],
     ["demo", "NAME"],
     ["eval", "runs/bert"],
-)  # test_demo.py; test_model_bert.py, since it trains a baseline
+    ["eval", "bert-base", "--data", "my.txt"],
+    ["predict", "bert-base", "Paris is the [MASK] of France."],
+    ["chat", "smollm"],
+    ["chat", "smollm", "--system", "Answer in one sentence."],
+)  # test_demo.py; test_model_bert.py, since it trains a baseline; test_hub_encoder_verbs.py; test_hub.py
+# Pretrained models that pages import, and of which model a tiny run stands in for each; test_hub*.py read real ones.
+SOURCES = {
+    "SmolLM2-135M-Instruct.Q4_1.gguf": "gpt",
+    "path/to/all-MiniLM-L6-v2": "bert",
+    "path/to/bert-base-uncased": "bert",
+    "opus-mt-en-de": "translator",
+    "model.enpt.intgemm.alphas.bin": "translator",
+}
+READ = {"gpt": "my.txt", "bert": "my.txt", "translator": "pairs.tsv"}  # by such a run
 TRAINED = {"runs/denoise": "translator:denoise"}  # runs that a page uses and no command of it trains
 # What is small, and still knows the words that a page asks for; of other models, what their spec calls tiny.
 SMALL: dict[str, dict[str, Any]] = {
@@ -49,6 +62,7 @@ class Page:
     def __init__(self, model: str | None = None):
         self.model, self.steps = model, list[Step]()
         self.runs, self.plugins, self.commands = set[str](), set[str](), set[str]()
+        self.sources = set[str]()  # pretrained models that have a stand-in
         self.optional: list[str] = []  # options of the command at hand that are given in brackets
 
     def add(self, piece: Piece) -> None:
@@ -58,7 +72,7 @@ class Page:
             self.runs |= {*re.findall(r'out="(runs/\w+)"', piece.text)}
         elif piece.kind in ("command", "shell"):
             self.optional = re.findall(r"\[(--[\w-]+)", piece.text)
-            for text in re.sub(r"\s\[[^\]]*\]", "", piece.text).split(" && "):
+            for text in re.sub(r"\s\[(?!MASK)[^\]]*\]", "", piece.text).split(" && "):
                 if text not in self.commands:
                     self.commands.add(text)
                     self._add_command(piece, text)
@@ -83,6 +97,12 @@ Short = Iterator[list[str]]  # the words of commands
 def minigrad(page: Page, words: list[str]) -> Short:
     """Training takes two steps of a small model; all other verbs do what they do, with runs that were trained so."""
     verb, *rest = words
+    if {"SOURCE", "DIR", "init=DIR"} & {
+        *rest
+    }:  # they stand for any pretrained model; docs/pretrained.md has such commands in full
+        if verb not in COMMANDS:
+            raise Unknown(f"there is no verb {verb!r}")
+        return
     if verb == "help":
         yield ["minigrad", *words]
         return
@@ -99,7 +119,9 @@ def minigrad(page: Page, words: list[str]) -> Short:
         and verb not in ("doctor", "list")
     ):
         return  # without more, it is a name
-    if verb == "train" and "--help" not in rest:
+    if verb == "import":
+        yield from imported(page, rest)
+    elif verb == "train" and "--help" not in rest:
         yield training(page, rest)
     else:
         needed = [word.partition("=")[2] or word for word in rest if re.match(r"(\w+=)?runs/", word)]
@@ -111,6 +133,19 @@ def minigrad(page: Page, words: list[str]) -> Short:
         if verb == "average":
             rest[rest.index("--last") + 1] = "1"  # two steps leave one checkpoint
         yield ["minigrad", verb, *rest]
+
+
+def imported(page: Page, words: list[str]) -> Short:
+    """What is imported is a tiny model of ours, which is exported under the name of the pretrained one."""
+    source, out = words[0], words[-1]
+    if source in SOURCES and source not in page.sources:
+        model = SOURCES[source]
+        if (run := f"runs/stands-in-for-{model}") not in page.runs:
+            yield training(page, [model, "--data", READ[model], "--out", run])
+        yield ["minigrad", "export", run, "-o", source]
+        page.sources.add(source)
+    page.runs.add(out)
+    yield ["minigrad", "import", *words]
 
 
 def training(page: Page, words: list[str]) -> list[str]:
@@ -148,8 +183,10 @@ def pip(page: Page, words: list[str]) -> Short:
             raise Unknown("there is no such extra")
         elif "==" in what and what not in (ROOT / ".ci" / "run").read_text(encoding="utf-8"):
             raise Unknown("CI installs another version")
-        elif not own and "==" not in what and what not in {"jupytext", "notebook"}:
-            raise Unknown(f"{what} is not known")
+        elif not own and "==" not in what and what not in {"jupytext", "notebook", "PACKAGE"}:
+            installed = (ROOT / ".ci" / "run").read_text(encoding="utf-8").split()
+            if what not in installed:
+                raise Unknown(f"{what} is not known, and CI does not install it")
 
 
 def python(page: Page, words: list[str]) -> Short:

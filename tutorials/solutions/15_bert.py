@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 from minigrad_models import corpora
-from minigrad_models.bert.batches import IGNORED, encoded, joined
+from minigrad_models.bert.batches import IGNORED
 from minigrad_models.bert.model import Bert
+from minigrad_models.bert.tokens import encoded, joined
 
 import minigrad as mg
 from minigrad import nn

@@ -64,17 +64,16 @@ def _weigh(weights, first, last, panels, columns, size, causal, out, out_row):
 
 
 @kernel
-def _gather(weights, first, last, panels, columns, length, size, causal, out, out_row):
-    """`out += weights.T @ panels[:, first:last]`, but `=` at first: (S, last - first) @ (columns / 16, L, 16) -> (S, columns)."""
+def _gather(weights, first, last, panels, columns, length, size, causal, out, out_row, adds):
+    """`out = weights.T @ panels[:, first:last]`, or `+=`: (S, last - first) @ (columns / 16, L, 16) -> (S, columns)."""
     left, left_row = weights.ctypes.data, weights.shape[1] * ITEM
     for j in range(0, columns, COLUMNS):
         for i in range(0, size if first == 0 else _seen(last - 1, size, causal), ROWS):
             begin = max(first, i) if causal else first
             right = panels + j * length * ITEM + begin * PANEL_ROW
             source = left + (begin - first) * left_row + i * ITEM
-            tile(
-                source, ITEM, left_row, right, out + i * out_row + j * ITEM, out_row, size - i, last - begin, first > 0
-            )
+            target = out + i * out_row + j * ITEM
+            tile(source, ITEM, left_row, right, target, out_row, size - i, last - begin, adds)
 
 
 @kernel
@@ -88,20 +87,23 @@ def _permitted(row, j, count, added):
 
 @kernel
 def _highest(row, count, added):
-    """The largest score that is not forbidden, or 0 if there is none."""
+    """The largest score that is not forbidden, or 0 if there is none; from now on the row has the mask in it."""
     top = splat(-INF)
     for j in range(0, count, LANES):
-        top = larger(_permitted(row, j, count, added), top)
+        x = _permitted(row, j, count, added)
+        top = larger(x, top)
+        if added:
+            store(x, row + j * ITEM)
     highest = largest(top)
     return F(0) if highest == -INF else highest
 
 
 @kernel
-def _exponentials(row, count, added, top):
+def _exponentials(row, count, top):
     """Turn the row into `exp(row - top)`; returns its sum."""
     tops, sums = splat(top), splat(F(0))
     for j in range(0, count, LANES):
-        e = exp(_permitted(row, j, count, added) - tops)
+        e = exp(_permitted(row, j, count, 0) - tops)
         store(e, row + j * ITEM)
         sums = sums + e
     return total(sums)
@@ -163,10 +165,13 @@ def _head(x, b, h):
 
 @kernel
 def _permit(mask, b, h, i, added, fetched):
-    """The address of what is added to a query's scores, 0 or -inf for a boolean mask; 0 without one. It is fetched once in a row."""
-    if mask[0] == 0:
-        return 0
+    """The address of what is added to a query's scores, 0 or -inf for a boolean mask; 0 without one.
+
+    Floating rows of whole vectors are read where they are, others are fetched, a row that comes again only once.
+    """
     place = _head(mask, b, h) + i * mask[3]
+    if mask[0] == 0 or mask[5] and mask[4] % LANES == 0:
+        return place if mask[0] else 0
     if place != fetched[0]:
         fetched[0] = place
         for j in range(mask[4]):
@@ -177,7 +182,7 @@ def _permit(mask, b, h, i, added, fetched):
 @kernel
 def _attend(query, key, value, mask, out, logs, sizes, causal, scale, dropout):
     """Fill `out` (B, h, L, V) and `logs` (B·h, L)."""
-    batch, heads, length, size, width, value_width, step = sizes
+    batch, heads, group, length, size, width, value_width, step = sizes
     space = (size + COLUMNS - 1) // COLUMNS * COLUMNS  # rows of scratch end where a vector does
     keys, values = np.zeros(space * width, F), np.empty(size * value_width, F)
     weights = np.empty((step, space + COLUMNS), F)  # wider, so that rows do not fall into the same lines of the cache
@@ -186,8 +191,9 @@ def _attend(query, key, value, mask, out, logs, sizes, causal, scale, dropout):
     added, fetched = np.zeros(space, F), np.zeros(1, np.int64)
     for n in range(batch * heads):
         b, h = n // heads, n % heads
-        pack_transposed(_head(key, b, h), key[3], size, width, keys.ctypes.data, scale)
-        pack(_head(value, b, h), value[3], size, value_width, values.ctypes.data)
+        if h % group == 0:  # the heads after it share these
+            pack_transposed(_head(key, b, h // group), key[3], size, width, keys.ctypes.data, scale)
+            pack(_head(value, b, h // group), value[3], size, value_width, values.ctypes.data)
         queries, outs = _head(query, b, h), _head(out, b, h)
         for first in range(0, length, step):
             last = min(first + step, length)
@@ -198,7 +204,7 @@ def _attend(query, key, value, mask, out, logs, sizes, causal, scale, dropout):
                 tops[i - first] = _highest(row, count, _permit(mask, b, h, i, added, fetched))
             for i in range(first, last):
                 row, count = weights[i - first].ctypes.data, min(i + 1, size) if causal else size
-                sums[i - first] = _exponentials(row, count, _permit(mask, b, h, i, added, fetched), tops[i - first])
+                sums[i - first] = _exponentials(row, count, tops[i - first])
             for i in range(first, last):
                 row, count = weights[i - first].ctypes.data, min(i + 1, size) if causal else size
                 _scale(row, count, F(1) / sums[i - first] if sums[i - first] != 0 else F(0))
@@ -211,7 +217,7 @@ def _attend(query, key, value, mask, out, logs, sizes, causal, scale, dropout):
 @kernel
 def _attend_backward(g, query, key, value, mask, grads, logs, sizes, causal, scale, dropout):
     """Fill the gradients of query, key and value."""
-    batch, heads, length, size, width, value_width, step = sizes
+    batch, heads, group, length, size, width, value_width, step = sizes
     space = (size + COLUMNS - 1) // COLUMNS * COLUMNS
     turned_keys, turned_values = np.zeros(space * width, F), np.zeros(space * value_width, F)
     queries, keys, gs = np.empty(length * width, F), np.empty(size * width, F), np.empty(length * value_width, F)
@@ -220,13 +226,14 @@ def _attend_backward(g, query, key, value, mask, grads, logs, sizes, causal, sca
     added, fetched = np.zeros(space, F), np.zeros(1, np.int64)
     for n in range(batch * heads):
         b, h = n // heads, n % heads
-        q, k = _head(query, b, h), _head(key, b, h)
-        v, o = _head(value, b, h), _head(g, b, h)
-        g_q, g_k, g_v = _head(grads[0], b, h), _head(grads[1], b, h), _head(grads[2], b, h)
-        pack_transposed(k, key[3], size, width, turned_keys.ctypes.data, scale)
-        pack_transposed(v, value[3], size, value_width, turned_values.ctypes.data, F(1))
+        q, o, shared = _head(query, b, h), _head(g, b, h), h // group
+        g_q, g_k, g_v = _head(grads[0], b, h), _head(grads[1], b, shared), _head(grads[2], b, shared)
+        if h % group == 0:
+            k = _head(key, b, shared)
+            pack_transposed(k, key[3], size, width, turned_keys.ctypes.data, scale)
+            pack_transposed(_head(value, b, shared), value[3], size, value_width, turned_values.ctypes.data, F(1))
+            pack(k, key[3], size, width, keys.ctypes.data)
         pack(q, query[3], length, width, queries.ctypes.data)
-        pack(k, key[3], size, width, keys.ctypes.data)
         pack(o, g[3], length, value_width, gs.ctypes.data)
         for first in range(0, length, step):
             last = min(first + step, length)
@@ -244,8 +251,9 @@ def _attend_backward(g, query, key, value, mask, grads, logs, sizes, causal, sca
                 _slopes(row, slope, count, sums[i - first], scale)
                 _multiply(row, _fill_factors(factors, count, (n * length + i) * size, dropout), count)
             _weigh(slopes, first, last, keys.ctypes.data, width, size, causal, g_q, grads[0][3])
-            _gather(slopes, first, last, queries.ctypes.data, width, length, size, causal, g_k, grads[1][3])
-            _gather(weights, first, last, gs.ctypes.data, value_width, length, size, causal, g_v, grads[2][3])
+            adds = first > 0 or h % group > 0  # to what other queries have given to these keys
+            _gather(slopes, first, last, queries.ctypes.data, width, length, size, causal, g_k, grads[1][3], adds)
+            _gather(weights, first, last, gs.ctypes.data, value_width, length, size, causal, g_v, grads[2][3], adds)
 
 
 def _ready(x: np.ndarray) -> np.ndarray:
@@ -288,10 +296,21 @@ def _sizes(query: np.ndarray, key: np.ndarray, value: np.ndarray) -> tuple[int, 
     batch, heads, length, width = query.shape
     size = key.shape[2]
     step = max(SCORES // size, 16) // ROWS * ROWS
-    return batch, heads, length, size, width, value.shape[3], min(step, -(-length // ROWS) * ROWS)
+    return (
+        batch,
+        heads,
+        heads // key.shape[1],
+        length,
+        size,
+        width,
+        value.shape[3],
+        min(step, -(-length // ROWS) * ROWS),
+    )
 
 
-def attend(query: Any, key: Any, value: Any, mask: Any, out: Any, causal: bool, scale: float, dropout: Any) -> Any:
+def attend(
+    query: Any, key: Any, value: Any, mask: Any, out: Any, causal: bool, scale: float, softcap: None, dropout: Any
+) -> Any:
     """Fill `out` (B, h, L, V), which may be a view; returns the logarithms of the rows' sums."""
     batch, heads, length, _ = query.shape
     mask, place = _place_mask(mask, (batch, heads, length, key.shape[2]))
@@ -303,7 +322,7 @@ def attend(query: Any, key: Any, value: Any, mask: Any, out: Any, causal: bool, 
     return logs
 
 
-def attend_backward(g, logs, query, key, value, mask, grads, causal, scale, dropout):
+def attend_backward(g, logs, query, key, value, mask, grads, causal, scale, softcap, dropout):
     """Fill the gradients of query, key and value, which may be views."""
     mask, place = _place_mask(mask, (*query.shape[:3], key.shape[2]))
     g, query, key, value = _ready(g), _ready(query), _ready(key), _ready(value)
@@ -315,4 +334,6 @@ def attend_backward(g, logs, query, key, value, mask, grads, causal, scale, drop
 
 
 # Enough queries to fill a tile: for fewer, as when text is generated, packing the keys does not pay.
-register_attention("numba", attend, attend_backward, lambda x: x.shape[-2] >= ROWS and x.dtype == F)
+register_attention(
+    "numba", attend, attend_backward, lambda x, softcap: x.shape[-2] >= ROWS and x.dtype == F and softcap is None
+)

@@ -118,7 +118,8 @@ def kernel(function: Callable[..., Any]) -> Any:
 def kept(dispatcher: Any) -> Any:
     """A function of numba's whose compiled code is kept; it is said when it has to be compiled."""
     if KEPT_IN is not None:
-        dispatcher._cache = _Kept(dispatcher.py_func)  # as numba's own cache=True does
+        with keeping():
+            dispatcher._cache = _Kept(dispatcher.py_func)  # as numba's own cache=True does
     _ours.add(dispatcher)
     return dispatcher
 

@@ -57,6 +57,15 @@ def splat(builder, number):
     return repeated(builder, number)
 
 
+@instructions(types.void(types.int64))
+def prefetch(builder, address):
+    """Ask for the line of the cache at an address, which need not be memory of ours."""
+    place, word = builder.inttoptr(address, ir.IntType(8).as_pointer()), ir.IntType(32)
+    kind = ir.FunctionType(ir.VoidType(), [place.type, word, word, word])
+    asked = builder.module.declare_intrinsic("llvm.prefetch", (place.type,), kind)
+    builder.call(asked, [place, word(0), word(3), word(1)])  # to read, to keep in all caches, of data
+
+
 @instructions(VECTOR(types.int64))
 def load(builder, address):
     """The 16 numbers from an address on."""

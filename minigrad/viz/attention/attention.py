@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from ..drawing.page import as_data
 from ..drawing.scene import Scene, write_as
 from .heads import RELATIVE, STAGES, Heads, Names, named, numbers_below, overview, run_model
 from .page import attention_page, check_size
-from .tokens import alignment, next_tokens
+from .tokens import NOTE, alignment, next_tokens
 
 __all__ = ["FORMS", "Attention", "attention"]
 
@@ -30,13 +31,14 @@ class Attention:
     """All attentions of a model for one sentence: pictures, a page to explore them on, and the numbers.
 
     `layers` are in the order of the model's parts. `logits` are (P, V): what the model says about the token after
-    each of the last P positions; `vocabulary` names its V tokens.
+    each of the last P positions; `vocabulary` names its V tokens. `sentences` are what was read, and what was written.
     """
 
     layers: tuple[Heads, ...]
     title: str = "attention"
     logits: np.ndarray | None = None
     vocabulary: tuple[str, ...] = ()
+    sentences: tuple[str, ...] = ()
 
     @classmethod
     def of_weights(cls, weights: Any, tokens: Names = None, keys: Names = None) -> Attention:
@@ -110,7 +112,7 @@ class Attention:
         barred = hidden is not None and bool(hidden.any())
         note = f"{stage}: {STAGES[stage]}" + ", grey where it may not look" * barred + f", {RELATIVE}" * by_row
         return heatmap(
-            stages[stage], heads.rows, columns, title=f"{heads.path} ({heads.kind}), head {head}", note=note,
+            stages[stage], heads.rows, columns, title=f"{heads.title}, head {head}", note=note,
             signed=stage != "softmax", by_row=by_row, hidden=hidden,
         )  # fmt: skip
 
@@ -124,9 +126,9 @@ class Attention:
         if layer is None and not crosses:
             raise ArgumentError("Attention: there is no cross-attention to align by", fix="name a layer")
         heads = crosses[-1] if layer is None else self.layer(layer)
-        note = "down: the word fed last; across: where it looks for the next one"
+        note = "down: the word being chosen; across: where it looks" if heads.chosen else NOTE
         mean = heads.weights.mean(axis=0)
-        return alignment(mean, heads.columns, heads.rows, title=f"{heads.path}, mean of heads", note=note)
+        return alignment(mean, heads.columns, heads.rows, title=f"{heads.title}, mean of heads", note=note)
 
     def next_tokens(self, temperature: float = 1.0, top: int = 10) -> Scene:
         """What may come next, where logits are known."""
@@ -134,9 +136,15 @@ class Attention:
             raise ArgumentError("Attention: no logits are known", fix="give vocabulary=, or logits=, to viz.attention")
         return next_tokens(self.logits[-1], self.vocabulary, temperature, top)
 
-    def html(self, layer: int | str = 0, head: int = 0) -> str:
-        """The page: every layer, head and stage, and the computation of each cell where the mouse is; it opens at this head."""
-        return attention_page(self, self.layers.index(self._with_head(layer, head)), head)
+    def html(self, layer: int | str | None = None, head: int | None = None) -> str:
+        """The page: every layer, head and stage, and the computation of each cell where the mouse is.
+
+        It opens at this head, or without one at the mean of the last cross-attention, if there is one.
+        """
+        crosses = [number for number, heads in enumerate(self.layers) if heads.kind == "cross"]
+        if layer is head is None and crosses:
+            return attention_page(self, crosses[-1], None if self.layers[crosses[-1]].count > 1 else 0)
+        return attention_page(self, self.layers.index(self._with_head(layer or 0, head or 0)), head or 0)
 
     def numbers(self) -> dict[str, Any]:
         """All stages of all heads, as lists."""
@@ -154,7 +162,7 @@ class Attention:
     ) -> Path:
         """Write a page, a picture or the numbers; the suffix says which. A picture shows all heads, unless a layer or head is given."""
         one = layer or 0, head or 0
-        texts = {".html": lambda: self.html(*one), ".json": lambda: as_data(self.numbers())}
+        texts = {".html": lambda: self.html(layer, head), ".json": lambda: as_data(self.numbers())}
         return write_as(path, texts, lambda: self.overview() if layer is head is None else self.scene(*one), dark)
 
     def _repr_svg_(self) -> str:
@@ -162,13 +170,16 @@ class Attention:
 
 
 def attention(
-    model: Module, *inputs: Any, tokens: Names = None, keys: Names = None, row: int = 0, logits: Any = None,
-    vocabulary: Names = None, title: str | None = None, **options: Any,
+    model: Module, *inputs: Any, tokens: Names = None, keys: Names = None, chosen: Names = None, row: int = 0,
+    logits: Any = None, vocabulary: Names = None, sentences: Sequence[str] = (), title: str | None = None, **options: Any,
 ) -> Attention:  # fmt: skip
     """Run `model(*inputs, **options)` in evaluation mode and see all its attentions, for one row of the batch.
 
     `tokens` name the positions of the sentence, `keys` those of the source that cross-attention looks at, and that an
-    encoder before it reads. With a `vocabulary`, the model's result, or `logits` (V,) or (L, V) if given, is also shown
+    encoder before it reads. A decoder that is fed `tokens` and so writes the `chosen` ones has its queries named by these.
+    `sentences` stand above the page: what was read, and what was written.
+
+    With a `vocabulary`, the model's result, or `logits` (V,) or (L, V) if given, is also shown
     as what may come next. A model's attentions are its `nn.MultiHeadAttention`s.
 
     >>> import minigrad as mg
@@ -177,10 +188,10 @@ def attention(
     >>> seen, seen.layers[1].weights.shape
     (<Attention: 2 layers, 4 heads>, (2, 3, 3))
     """
-    layers, result = run_model(model, inputs, options, row, tokens, keys)
+    layers, result = run_model(model, inputs, options, row, tokens, keys, chosen)
     names = () if vocabulary is None else tuple(str(name) for name in vocabulary)
     known = _logits(result if logits is None else logits, logits is None, row, names)
-    return Attention(tuple(layers), title or type(model).__name__, known, names)
+    return Attention(tuple(layers), title or type(model).__name__, known, names, tuple(map(str, sentences)))
 
 
 def _unnamed(path: str, weights: np.ndarray, is_causal: bool, tokens: Names, keys: Names) -> Heads:

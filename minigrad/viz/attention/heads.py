@@ -6,8 +6,9 @@ width of a query and a key, V that of a value, h the number of heads.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ TILE, GAP = 56.0, 6.0  # points: of a small matrix, and between two
 SMALL = 8.0  # the size of a token's name
 FITTING = int(TILE // SMALL)  # tokens that have room along a matrix
 NAME = 10  # letters of a token
+KINDS = {"self": "self-attention", "causal": "causal self-attention", "cross": "cross-attention"}
 RELATIVE = "each row of weights is relative to its largest"
 
 
@@ -46,7 +48,8 @@ def numbers_below(count: int) -> str:
 class Heads:
     """One attention for one sentence: weights (h, L, S), and where they are known, q (h, L, E), k (h, S, E), v (h, S, V).
 
-    `rows` are the tokens of the queries, `columns` those of the keys. `mask` is booleans that broadcast to (h, L, S),
+    `rows` name the queries, `columns` the keys: each by its token, or, where `chosen` says so, a query by the token that is
+    chosen there. `mask` is booleans that broadcast to (h, L, S),
     True = may attend, or None.
     """
 
@@ -60,6 +63,17 @@ class Heads:
     v: np.ndarray | None = None
     mask: np.ndarray | None = None
     scale: float = 1.0
+    chosen: bool = False
+
+    @property
+    def title(self) -> str:
+        """What it is in words: `decoder.blocks.0.cross_attention` is "decoder block 0: cross-attention"."""
+        path, *again = re.split(r" (?=call \d+$)", self.path)
+        words = re.sub(r"s?\.(\d+)", r" \1", path).split(".")
+        if "att" in words[-1]:  # which the kind says
+            words.pop()
+        place = " ".join([*words, *again]).replace("_", " ")
+        return f"{place}: {KINDS[self.kind]}" if place else KINDS[self.kind]
 
     @property
     def count(self) -> int:
@@ -103,7 +117,7 @@ def thumbnails(layer: Heads) -> np.ndarray:
 
 def overview(layers: Sequence[Heads], title: str) -> Scene:
     """A row for each layer, a column for each head, and what the colours mean below."""
-    paths = [f"{number} {clean(layer.path, 36)} ({layer.kind})" for number, layer in enumerate(layers)]
+    paths = [f"{number} {clean(layer.title, 52)}" for number, layer in enumerate(layers)]
     beside = max([widest(_fitting(layer.rows), SMALL) for layer in layers], default=0)
     left = 20 + widest(paths, 10) + (beside + 8) * bool(beside)
     across = max([layer.count for layer in layers], default=0)
@@ -141,7 +155,7 @@ def _layer(layer: Heads, above: Sequence[str], left: float, y: float) -> list[An
 
 
 def run_model(
-    model: Module, inputs: Sequence[Any], options: dict[str, Any], row: int, tokens: Names, keys: Names
+    model: Module, inputs: Sequence[Any], options: dict[str, Any], row: int, tokens: Names, keys: Names, chosen: Names
 ) -> tuple[list[Heads], Any]:
     """Run the model in evaluation mode: its attentions in the order of its parts, for one row of the batch; and its result."""
     with evaluation_mode(model), watch_attention(model, stages=True) as seen:
@@ -151,7 +165,8 @@ def run_model(
         problem = f"viz.attention: {type(model).__name__} called no attention"
         raise ArgumentError(problem, "an nn.MultiHeadAttention inside of the model")
     decoders = {path.rpartition(".")[0] for path, call in calls if _is_cross(path, call, tokens, keys)}
-    return [_heads(path, call, row, decoders, tokens, keys) for path, call in calls], result
+    made = [_heads(path, call, row, decoders, tokens, keys) for path, call in calls]
+    return made if chosen is None else [_by_choice(heads, decoders, chosen) for heads in made], result
 
 
 def _is_cross(path: str, call: AttentionCall, tokens: Names, keys: Names) -> bool:
@@ -176,13 +191,26 @@ def _heads(path: str, call: AttentionCall, row: int, decoders: set[str], tokens:
         rows = columns[size - length :]
     mask = None if call.mask is None else call.mask.numpy()
     is_biased = mask is not None and mask.dtype.kind == "f" and bool(np.isfinite(mask[mask != 0]).any())
-    if is_biased:  # the stages show a scale and a mask, but nothing that is added
+    if is_biased or call.softcap is not None:  # the stages show a scale and a mask, but nothing that is added or bent
         return Heads(place, kind, rows, columns, call.weights.numpy()[row])
     if mask is not None:
         mask = mask if mask.dtype == bool else mask == 0
         mask = mask[None] if mask.ndim == 2 else mask[row if len(mask) > 1 else 0]  # (1 or h, 1 or L, 1 or S)
     q, k, v, weights = (part.numpy()[row] for part in (call.queries, call.keys, call.values, call.weights))
+    k, v = (
+        np.repeat(part, len(q) // len(part), axis=0) for part in (k, v)
+    )  # one that is shared is shown with each head
     return Heads(place, kind, rows, columns, weights, q, k, v, mask, call.scale)
+
+
+def _by_choice(heads: Heads, decoders: set[str], chosen: Sequence[Any]) -> Heads:
+    """The same with its queries named by what is chosen there, if it is of a decoder."""
+    is_decoder = heads.kind == "cross" or heads.path.rpartition(".")[0] in decoders or not decoders
+    if not is_decoder:
+        return heads
+    length = len(heads.rows)
+    rows = named(heads.path, chosen[-length:] if len(chosen) > length else chosen, length)
+    return replace(heads, rows=rows, chosen=True)
 
 
 def named(place: str, given: Names, length: int) -> tuple[str, ...]:

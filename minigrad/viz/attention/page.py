@@ -28,11 +28,13 @@ __all__ = ["attention_page", "check_size"]
 EXACT = 2**21  # numbers that are kept as float32
 LARGEST = 2**26  # bytes of numbers in a page, before they are deflated
 LOGITS = 2**20  # numbers; with more, only the last position's are kept
+LINE = 400  # letters of a sentence
+MEAN = -1  # as the number of a head, which the page reads
 NAME = 60  # letters of a token, where there is room for it
 
 
-def attention_page(seen: Attention, layer: int = 0, head: int = 0) -> str:
-    """The page of all layers and heads, open at one of them, with bars of the next token where logits are known."""
+def attention_page(seen: Attention, layer: int, head: int | None) -> str:
+    """The page of all layers and heads, open at a head, or at the mean of a layer, with bars of the next token where logits are known."""
     parts = [(name, part.size) for layer in seen.layers for name, part in _parts(layer).items()]
     exact = sum(size for _, size in parts) <= EXACT
     size = sum(size if name == "weights" else 2 * size for name, size in parts)
@@ -42,10 +44,17 @@ def attention_page(seen: Attention, layer: int = 0, head: int = 0) -> str:
         "diverging": _base64(diverging(np.linspace(-1, 1, 256), 1.0)),
         "forbidden": FORBIDDEN,
     }
-    data = {"start": [layer, head], "exact": exact, "stages": STAGES, "colors": scales, "next": _next(seen)}
+    data = {
+        "start": [layer, MEAN if head is None else head],
+        "exact": exact,
+        "stages": STAGES,
+        "colors": scales,
+        "next": _next(seen),
+    }
     data["layers"] = [_layer(layer, exact) for layer in seen.layers]
     heading = "attention" if seen.title == "attention" else f"{clean(seen.title, NAME)}: attention"
-    return page(heading, filled("attention.html", heading=escape(heading)), data, "attention")
+    sentences = " <b>→</b> ".join(f"<span>{escape(clean(text, LINE))}</span>" for text in seen.sentences)
+    return page(heading, filled("attention.html", heading=escape(heading), sentences=sentences), data, "attention")
 
 
 def check_size(problem: str, size: int, most: int) -> None:
@@ -65,8 +74,10 @@ def _layer(layer: Heads, exact: bool) -> dict[str, Any]:
     small = (thumbnails(layer) * 255).round().astype(np.uint8)  # (h, l, s)
     parts, mask = _parts(layer), layer.mask
     return {
+        "title": clean(layer.title, NAME),
         "path": clean(layer.path, NAME),
         "kind": layer.kind,
+        "chosen": layer.chosen,
         "rows": [token_text(token, NAME) for token in layer.rows],
         "columns": [token_text(token, NAME) for token in layer.columns],
         "scale": float(layer.scale),
@@ -94,11 +105,13 @@ def _next(seen: Attention) -> dict[str, Any] | None:
     if seen.logits is None:
         return None
     logits = seen.logits if seen.logits.size <= LOGITS else seen.logits[-1:]
-    rows = seen.layers[-1].rows if seen.layers else ()
+    last = seen.layers[-1:]
+    rows = last[0].rows if last else ()
     first = len(rows) - len(logits)
     tokens = rows[first:] if first >= 0 else range(len(logits))
     return {
         "names": [token_text(name, NAME) for name in seen.vocabulary],
+        "verb": "choosing" if last and last[0].chosen else "after",
         "logits": _base64(logits.astype("<f4")),
         "after": [f"{max(first, 0) + i}: {token_text(token, NAME)}" for i, token in enumerate(tokens)],
     }

@@ -100,6 +100,9 @@ def heatmap(
         light = pixels @ np.array([0.299, 0.587, 0.114]) > 140
         for i, j in np.ndindex(sizes):
             x, y, ink = left + (j + 0.5) * across, top + (i + 0.5) * down + 3.5, DARK_INK if light[i, j] else LIGHT_INK
+            # A share that would be 0.00 is left to its colour, so that the others are seen.
+            if not signed and not hidden[i, j] and abs(numbers[i, j]) < 0.005 <= most:
+                continue
             word = "–" if hidden[i, j] else brief(float(numbers[i, j]))
             shapes.append(Text(x, y, word, min(10.0, 0.29 * min(down, across)), ink, "middle"))
     shapes += legend(left, top + height + 14, signed, most, "the largest of its row" if by_row else "")

@@ -37,6 +37,8 @@ function brief(number) {
   return number === 0 ? '0' : number.toFixed(size < 9.995 ? 2 : size < 99.95 ? 1 : 0);
 }
 
+// A weight that would be 0.00 is left to its colour, so that the others are seen.
+const cellText = (number, signed) => (!signed && Math.abs(number) < 0.005 ? '' : brief(number));
 const told = (number) => (Number.isFinite(number) ? show(number) : brief(number));
 const about = () => (DATA.exact ? '' : '≈ ');
 
@@ -90,9 +92,10 @@ function drawMatrix() {
   const columns = names.length;
   const hides = (i, j) => !signed && !now.may(i, j);
   const { pixels, most } = painted(numbers, columns, signed, $('relative').checked && !signed, hides);
-  const cell = Math.min(44, Math.max(2, Math.floor(640 / Math.max(L, columns, 1)))), size = cell >= 12 ? 12 : 10;
-  const longest = (texts) => size * 0.605 * texts.reduce((most, text) => Math.max(most, letters(short(text))), 1);
-  const left = 12 + longest(layer.rows), top = 14 + longest(names);
+  const longest = (texts) => texts.reduce((most, text) => Math.max(most, letters(short(text))), 1);
+  const room = $('picture').clientWidth - 24 - 7.3 * longest(layer.rows); // a matrix is as wide as its page, if it can be
+  const cell = Math.min(44, Math.max(2, Math.floor(Math.min(640 / Math.max(L, columns, 1), room / Math.max(columns, 1)))));
+  const size = cell >= 12 ? 12 : 10, left = 12 + 0.605 * size * longest(layer.rows), top = 14 + 0.605 * size * longest(names);
   const width = left + columns * cell + 10, height = top + L * cell + 8;
   const canvas = canvasOf(pixels, columns, L, {
     tabindex: 0, role: 'img', 'aria-label': `${chosen.stage}, ${headName(chosen.head)}; the arrow keys move from cell to cell`,
@@ -103,7 +106,7 @@ function drawMatrix() {
   for (let place = 0; cell >= 32 && place < numbers.length; place++) {
     const i = Math.floor(place / columns), j = place % columns, x = left + (j + 0.5) * cell, y = top + (i + 0.5) * cell + 4;
     const look = { 'font-size': Math.min(11, 0.3 * cell), 'text-anchor': 'middle', fill: inkOn(pixels[place]), class: 'mono', 'data-cell': `${i},${j}` };
-    over.append(svg('text', { x, y, ...look }, hides(i, j) ? '–' : brief(numbers[place])));
+    over.append(svg('text', { x, y, ...look }, hides(i, j) ? '–' : cellText(numbers[place], signed)));
   }
   over.append(svg('rect', { x: left - 0.5, y: top - 0.5, width: columns * cell + 1, height: L * cell + 1, fill: 'none', class: 's-line' }));
   // Dark around light, which is seen on every colour.
@@ -122,8 +125,8 @@ function drawMatrix() {
   };
   $('picture').replaceChildren(element('div', { class: 'matrix', style: `width:${width}px;height:${height}px` }, canvas, over));
   const end = $('relative').checked && !signed ? 'the largest of its row' : brief(most);
-  const barred = pixels.includes(FORBIDDEN) ? '; grey where it may not look' : '';
-  return (signed ? `−${end} (blue) to ${end} (orange)` : `0 (white) to ${end} (dark blue)`) + barred;
+  const barred = pixels.includes(FORBIDDEN) ? '; – where it may not look' : '';
+  return [signed ? `−${end} ` : '0 ', canvasOf(SCALES[signed ? 'diverging' : 'sequential'].slice(), 256, 1), ` ${end}${barred}`];
 }
 
 // The cell under the mouse is told; a click keeps it, and the arrow keys move it.
@@ -175,7 +178,7 @@ function drawLines() {
   draw(few ? -1 : 0);
   now.mark = () => {};
   $('picture').replaceChildren(picture);
-  return few ? 'a line is as strong as its weight; rest the mouse on a token of the left' : 'the lines of the token of the left that the mouse is on';
+  return [few ? 'a line is as strong as its weight; rest the mouse on a token of the left' : 'the lines of the token of the left that the mouse is on'];
 }
 
 // What one query looks at most.
@@ -195,6 +198,7 @@ function line(step, name, how, number) {
 function tell(i, j) {
   [chosen.row, chosen.column] = [i, j];
   now.mark(i, j);
+  if (DATA.next && now.layer.chosen && i < DATA.next.after.length) { $('after').value = String(i); bars(); }
   if (chosen.stage === 'output') return tellOutput(i, j);
   const { layer, S, stages } = now, place = i * S + j;
   const lines = [];
@@ -230,6 +234,12 @@ function tellOutput(i, c) {
   $('cell').replaceChildren(element('h2', {}, `${i}: ${layer.rows[i]}, column ${c} of its output`), element('table', {}, ...lines), hint());
 }
 
+// The key that a query looks at most.
+function strongest(i) {
+  const { S } = now, weights = now.stages.softmax.subarray(i * S, (i + 1) * S);
+  return weights.reduce((best, weight, j) => (weight > weights[best] ? j : best), 0);
+}
+
 const hint = () => element('p', { class: 'faint' }, chosen.pinned ? 'kept; click the cell again to let it go' : 'click to keep this cell');
 
 function press(selector, key, value) {
@@ -247,10 +257,12 @@ function draw() {
   const legend = chosen.view === 'lines' ? drawLines() : drawMatrix();
   const size = `${L} × ${chosen.stage === 'output' ? now.V : S}`;
   const rough = DATA.exact ? '' : '; numbers are rounded (≈)';
-  $('caption').textContent = `${layer.path} (${layer.kind}), ${headName(chosen.head)}: ${DATA.stages[chosen.stage]}, ${size}; ${legend}${rough}`;
-  $('cell').replaceChildren(element('p', { class: 'faint' }, 'Rest the mouse on a cell to see how it is computed.'));
+  const rows = layer.chosen ? '; down: the word being chosen' : '';
+  $('caption').replaceChildren(`${layer.title}, ${headName(chosen.head)}: ${DATA.stages[chosen.stage]}, ${size}${rows}; `, ...legend, rough);
+  $('cell').replaceChildren(element('p', { class: 'faint' }, 'Point at a cell to see how it is computed.'));
   chosen.pinned = false;
   [chosen.row, chosen.column] = [-1, -1];
+  if (chosen.view === 'matrix' && L && S) tell(0, strongest(0)); // an example of what is told
 }
 
 // Scroll all heads, and nothing else, to the row that is chosen.
@@ -289,19 +301,19 @@ const LONGEST = DATA.layers.reduce((most, layer) => Math.max(most, layer.rows.le
 function overview() {
   const rows = DATA.layers.map((layer, number) => {
     const tiles = layer.heads.map((_, head) => {
-      const name = `${layer.path}, head ${head}`;
+      const name = `${layer.title}, head ${head}`;
       const button = element('button', { class: 'thumb', 'data-place': `${number},${head}`, title: name, 'aria-label': name }, thumb(layer, head));
       button.addEventListener('click', () => choose(number, head));
       return element('td', {}, button);
     });
-    return element('tr', {}, element('th', {}, element('div', { class: 'name', title: layer.path }, `${number} ${layer.path}`)), ...tiles);
+    return element('tr', {}, element('th', {}, element('div', { class: 'name', title: layer.path }, `${number} ${layer.title}`)), ...tiles);
   });
   const most = Math.max(0, ...DATA.layers.map((layer) => layer.heads.length));
   const numbers = Array.from({ length: most }, (_, head) => element('td', { class: 'faint' }, String(head)));
   $('overview').append(element('table', {}, element('tr', {}, element('th', {}, 'head'), ...numbers), ...rows));
   $('overview').append(element('p', { class: 'faint' }, 'Here each row is relative to its largest weight; the large matrix has one scale for all, unless “colours by row” is ticked.'));
   if (most > 6) $('overview').style.setProperty('--thumb', '26px');
-  document.querySelector('.attention').classList.toggle('long', LONGEST > 12);
+  document.querySelector('.attention').classList.toggle('long', LONGEST > 24 || most > 8);
   const heads = DATA.layers.reduce((sum, layer) => sum + layer.heads.length, 0);
   $('summary').textContent = `${DATA.layers.length} attentions, ${heads} heads`;
 }
@@ -322,7 +334,7 @@ function bars() {
 
 function start() {
   overview();
-  $('layer').append(...DATA.layers.map((layer, number) => element('option', { value: number }, `${number} ${layer.path} (${layer.kind})`)));
+  $('layer').append(...DATA.layers.map((layer, number) => element('option', { value: number }, `${number} ${layer.title}`)));
   $('layer').addEventListener('change', () => choose(Number($('layer').value), chosen.head));
   $('head').addEventListener('change', () => choose(chosen.layer, Number($('head').value)));
   $('relative').addEventListener('change', draw);
@@ -336,9 +348,12 @@ function start() {
     $('after').value = String(DATA.next.after.length - 1);
     $('after').addEventListener('change', bars);
     $('temperature').addEventListener('input', bars);
+    $('next-verb').textContent = DATA.next.verb;
     $('next').hidden = false;
     bars();
   }
+  let width = innerWidth;
+  addEventListener('resize', () => { if (now && innerWidth !== width) { width = innerWidth; draw(); } });
   choose(...DATA.start);
 }
 start();

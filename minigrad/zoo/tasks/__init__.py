@@ -7,12 +7,13 @@ from typing import Any
 
 from ..spec import ModelSpec
 from .language_model import LANGUAGE_MODEL
+from .masked_language_model import MASKED_LANGUAGE_MODEL
 from .task import Task, TaskCommand
 from .translation import TRANSLATION
 
 __all__ = ["TASKS", "TaskCommand", "Task", "commands", "tasks_with", "verbs_of"]
 
-TASKS = {task.name: task for task in (LANGUAGE_MODEL, TRANSLATION)}
+TASKS = {task.name: task for task in (LANGUAGE_MODEL, MASKED_LANGUAGE_MODEL, TRANSLATION)}
 
 
 def verbs_of(spec: ModelSpec) -> dict[str, Callable[..., Any]]:

@@ -1,4 +1,4 @@
-"""The task "language model": `sample` continues a text, token by token."""
+"""The task "language model": `sample` continues a text, token by token, `chat` answers in a conversation."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ...errors import ArgumentError, printable
+from .chat import CHAT, chat
 from .task import Task, TaskCommand, utf8_text, whole_number
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LANGUAGE_MODEL"]
 
-LENGTH, TEMPERATURE = 200, 0.8
+TOKENS, TEMPERATURE = 200, 0.8
 
 
 def sample(loaded: Any, prompt: str = "", **options: Any) -> Iterator[str]:
@@ -37,6 +38,19 @@ def sample(loaded: Any, prompt: str = "", **options: Any) -> Iterator[str]:
     return continue_text(loaded.model, loaded.tokenizer, prompt, **options)
 
 
+def logits(loaded: Any, ids: Any, mask: Any = None) -> Any:
+    """The logits of the token after each, as an array: token numbers (B, T) -> (B, T, vocabulary).
+
+    `mask` (B, T) is False for padding, before or after the tokens.
+    """
+    from ...engine.modes import no_grad
+    from ...ops.creation import tensor
+
+    with no_grad():
+        given = {} if mask is None else {"mask": mask}
+        return loaded.model(tensor(ids), **given).numpy()
+
+
 def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "run_directory", metavar="DIR", help="a run's directory, a checkpoint file, or an exported folder"
@@ -46,7 +60,7 @@ def _arguments(parser: ArgumentParser) -> None:
         help="the text to continue (default: none)",
     )  # fmt: skip
     parser.add_argument(
-        "--length", type=whole_number, default=LENGTH, metavar="N", help=f"tokens to write, at most (default: {LENGTH})"
+        "--tokens", type=whole_number, default=TOKENS, metavar="N", help=f"tokens to write, at most (default: {TOKENS})"
     )
     parser.add_argument(
         "--temperature", type=float, metavar="T",
@@ -85,7 +99,7 @@ def _check(options: Namespace) -> None:
 
 def _run(loaded: Any, options: Namespace) -> None:
     pieces = loaded.sample(
-        options.prompt, length=options.length, sampling=_sampling(options), stop=options.stop, seed=options.seed,
+        options.prompt, tokens=options.tokens, sampling=_sampling(options), stop=options.stop, seed=options.seed,
         cached=not options.no_cache, notice=_notice,
     )  # fmt: skip
     try:
@@ -107,14 +121,15 @@ def _notice(text: str) -> None:
 
 LANGUAGE_MODEL = Task(
     "language model",
-    verbs={"sample": sample},
+    verbs={"sample": sample, "chat": chat, "logits": logits},
     commands={
         "sample": TaskCommand(
             "continue a text with a trained language model",
-            "minigrad sample runs/gpt 'Once upon a time' --length 300 --top-p 0.9 --seed 1",
+            "minigrad sample runs/gpt 'Once upon a time' --tokens 300 --top-p 0.9 --seed 1",
             _arguments,
             _run,
             _check,
-        )
+        ),
+        "chat": CHAT,
     },
 )

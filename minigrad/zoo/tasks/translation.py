@@ -44,13 +44,25 @@ def translate(loaded: Any, texts: str | Sequence[str], **options: Any) -> list[T
     return translate(loaded.model, loaded.tokenizer, [texts] if isinstance(texts, str) else texts, **given)
 
 
+def logits(loaded: Any, sources: Any, targets: Any) -> Any:
+    """The logits of the token after each of the targets, as an array: token numbers (B, S), (B, T) -> (B, T, vocabulary).
+
+    Sources are filled up with the number of the model's padding; targets begin with that of its start.
+    """
+    from ...engine.modes import no_grad
+    from ...ops.creation import tensor
+
+    with no_grad():
+        return loaded.model(tensor(sources), tensor(targets)).numpy()
+
+
 def attention(loaded: Any, text: str, **options: Any) -> Any:
     """All attentions while a text, or its first piece, is translated: a minigrad.viz Attention."""
     from ...decode.translation import attention_inputs
     from ...viz.attention.attention import attention
 
     given = attention_inputs(loaded.tokenizer, loaded.translate([text], **options)[0])
-    return attention(loaded.model, *given.pop("inputs"), title=f"{loaded.spec.name}: {text}", **given)
+    return attention(loaded.model, *given.pop("inputs"), title=loaded.spec.name, **given)
 
 
 def tree(loaded: Any, translation: Translation) -> dict[str, Any]:
@@ -214,7 +226,7 @@ def _draw_tree(loaded: Any, found: Any, search: dict[str, Any], path: Path) -> P
 
 TRANSLATION = Task(
     "translation",
-    verbs={"translate": translate, "attention": attention, "tree": tree},
+    verbs={"translate": translate, "logits": logits, "attention": attention, "tree": tree},
     commands={
         "translate": TaskCommand(
             "translate with a trained translator",

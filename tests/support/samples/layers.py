@@ -32,12 +32,22 @@ class Case:
 class Turned(nn.Module):
     """Rotary positions as a layer with one input and one output."""
 
-    def __init__(self, dim: int):
-        self.rotary = nn.RotaryPositions(dim)
+    def __init__(self, dim: int, **options: Any):
+        self.rotary = nn.RotaryPositions(dim, **options)
 
     def forward(self, x: mg.Tensor) -> mg.Tensor:
         query, key = self.rotary(x, x[..., ::-1], start=2)
         return query + key
+
+
+class Biased(nn.Module):
+    """Relative positions as a layer: what they add to the scores is a matrix that the positions are mixed by."""
+
+    def __init__(self, bidirectional: bool):
+        self.relative = nn.RelativePositions(1, 4, 8, bidirectional)
+
+    def forward(self, x: mg.Tensor) -> mg.Tensor:
+        return self.relative(x.shape[-2], x.shape[-2])[0, 0] @ x
 
 
 class OwnMemory(nn.Module):
@@ -117,9 +127,16 @@ CASES = {
     "SinusoidalPositions": Case(lambda: nn.SinusoidalPositions(5), None, (8, 3, 5)),
     "LearnedPositions": Case(lambda: nn.LearnedPositions(4, 5), None, (8, 3, 5)),
     "RotaryPositions": Case(lambda: Turned(4), None, (8, 3, 4)),
+    "RotaryPositions in halves": Case(lambda: Turned(6, style="half", rotary_dim=4), None, (8, 3, 6)),
+    "RelativePositions": Case(lambda: Biased(True), None, (8, 3, 4)),
+    "RelativePositions of a decoder": Case(lambda: Biased(False), None, (8, 3, 4)),
+    "SSRU": Case(lambda: nn.SSRU(4), None, (8, 3, 4)),
     "MLP": Case(lambda: nn.MLP(4, 6), None, (8, 3, 4)),
     "MLP of LLaMA": Case(lambda: nn.MLP(4, 3, "swiglu"), None, (8, 3, 4)),
     "MultiHeadAttention": Case(lambda: nn.MultiHeadAttention(4, 2), None, (8, 3, 4)),
+    "MultiHeadAttention in groups": Case(
+        lambda: nn.MultiHeadAttention(4, 2, kv_heads=1, head_dim=3, qk_norm="rms", softcap=5.0), None, (8, 3, 4)
+    ),
     "TransformerBlock": Case(lambda: nn.TransformerBlock(4, 2, 5), None, (8, 3, 4)),
     "TransformerBlock after Vaswani": Case(lambda: nn.TransformerBlock(4, 2, 5, norm_first=False), None, (8, 3, 4)),
     "Encoder": Case(lambda: nn.Encoder(1, 4, 2, 5, causal=True), None, (8, 3, 4)),

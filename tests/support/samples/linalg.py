@@ -108,6 +108,7 @@ add(
     label="stack with singular ones",
 )
 add("det", np.linalg.det, np.array([[0.0]]), label="1 by 1 zero")
+add("det", np.linalg.det, np.zeros((1, 40, 1, 1)), label="many singular ones")
 SOLVES = {
     "vector": (square, (3,)),
     "matrix": (square, (3, 2)),

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 import minigrad.nn  # noqa: F401  (which makes the functions of neural networks known)
+from minigrad.maths.packing import FORMATS
 
-from . import add, spread
+from ..block_formats import floats_of, random_bytes
+from . import AS_GIVEN, add, spread
 
 
 def soft(a, axis=-1):
@@ -58,6 +60,15 @@ add(
     kwargs={"p": 0.25, "key": 0x123456789ABCDEF, "start": 7},
     dtype_as_reference=False,
 )
+for name in FORMATS:
+    add(
+        "_dequantized",
+        lambda data, format, columns: floats_of(data, format, columns).astype("float32"),
+        random_bytes(name, 3, 37),
+        kwargs={"format": name, "columns": 37},
+        dtypes=AS_GIVEN,
+        label=name,
+    )
 add("_causal_mask", lambda a: np.tril(np.ones(a.shape[-2:], bool)), spread(2, 3, 4))
 add(
     "_logistic_loss",

@@ -90,6 +90,7 @@ for label, array in {
 }.items():
     add("prod", np.prod, array, kwargs={"axis": 1}, label=label)
     add("prod", np.prod, array, label=f"{label}, all")
+    add("prod", np.prod, array, kwargs={"axis": ()}, label=f"{label}, no axis")
     add(
         "prod",
         np.prod,

@@ -62,3 +62,4 @@ for name, shift in (("xlogy", 0.0), ("xlog1py", 1.0)):
     add(name, reference, 1.5, spread(2, low=0.3, high=2) - shift, dtype_as_reference=False, label="number left")
     add(name, reference, spread(2), 1.5, dtype_as_reference=False, label="number right")
     add(name, reference, zeros[0], zeros[1] - shift, label="zeros", gradient=False)
+    add(name, reference, np.zeros(2), np.array([0.5, 1.5]), label="nothing of a logarithm")

@@ -60,7 +60,7 @@ add(
     "_fold",
     fold,
     spread(2, 3, 1, 2),
-    kwargs={"sizes": (8,), "stride": (2,), "dilation": (2,)},
+    kwargs={"sizes": (10,), "stride": (2,), "dilation": (2,)},
     label="windows that do not reach the end",
 )
 

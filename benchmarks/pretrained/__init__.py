@@ -1,0 +1,1 @@
+"""What `benchmarks.imported` measures, a file for each real model or peer."""
