@@ -104,7 +104,7 @@ HIGH, MARGIN = 40.0, 16.0
 
 
 def module_parts(path: Path) -> list[str]:
-    """`minigrad/ops/shape.py` -> ["minigrad", "ops", "shape"]; a package's own file ends in "__init__"."""
+    """`minigrad/ops/layout/shape.py` -> ["minigrad", "ops", "layout", "shape"]; a package's own file ends in "__init__"."""
     return list(path.relative_to(ROOT).with_suffix("").parts)
 
 

@@ -48,7 +48,7 @@ from .ops.creation import (
     zeros,
     zeros_like,
 )
-from .ops.diagonals import tril_indices, triu_indices
+from .ops.layout.diagonals import tril_indices, triu_indices
 from .ops.random import (
     bernoulli,
     manual_seed,
@@ -62,7 +62,7 @@ from .ops.random import (
     randperm,
     uniform,
 )
-from .ops.sets import allclose, array_equal, array_equiv
+from .ops.reductions.sets import allclose, array_equal, array_equiv
 from .saving import load, save
 from .transforms import grad, hessian, jacrev, recompute, value_and_grad, vjp
 

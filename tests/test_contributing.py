@@ -15,7 +15,12 @@ from support.documents import ROOT, pieces
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 BLOCKS = [piece.text for piece in pieces(TEXT) if piece.kind == "python"]
 # Where the blocks go, one after the other: to the end of these files.
-FILES = [f"minigrad/{name}.py" for name in ("ops/elementwise", "nn/functional", "nn/layers", "kernels/definitions")]
+OP, FUNCTION, LAYER, KERNEL = FILES = [
+    "minigrad/ops/elementwise/unary.py",
+    "minigrad/nn/functional/activations.py",
+    "minigrad/nn/layers/linear.py",
+    "minigrad/kernels/definitions.py",
+]
 *BLOCKS, NUMPY_KERNEL = BLOCKS  # the last one may be left out
 TESTS = [f"tests/test_{name}.py" for name in ("registry", "torch_elementwise", "layers", "kernels", "compile_cuda")]
 
@@ -30,12 +35,12 @@ def span(start: str) -> str:
 LINES = [
     ("tests/support/samples/elementwise.py", r"UNARY = \{.*\n", span('"radians": (') + ",\n"),
     ("tests/test_torch_elementwise.py", r"UNARY = \{\n", span('"radians": Case') + ",\n"),
-    ("minigrad/nn/functional.py", r"__all__ = \[\n", '"swish",\n'),
-    ("minigrad/nn/layers.py", r"from \.\.ops\.creation import ", "full, "),
-    ("minigrad/nn/layers.py", r"__all__ = \[", '"Swish", '),
+    (FUNCTION, r"__all__ = \[\n", '"swish",\n'),
+    (LAYER, r"from \.\.\.ops\.creation import ", "full, "),
+    (LAYER, r"__all__ = \[", '"Swish", '),
     ("tests/support/samples/layers.py", r"CASES = \{\n", span('"Swish": Case') + ",\n"),
     ("tests/support/samples/layers.py", r"(?s).*\n", span('add("swish"') + "\n"),
-    ("minigrad/kernels/definitions.py", r"__all__ = \[\n", '"squared_relu",\n'),
+    (KERNEL, r"__all__ = \[\n", '"squared_relu",\n'),
     ("tests/support/kernel_samples.py", r"SAMPLES = \{\n", span('"squared_relu": ') + ",\n"),
 ]
 
@@ -87,13 +92,13 @@ def test_an_op_a_layer_and_a_kernel_can_be_added_as_it_says(tmp_path):
         run(tmp_path, "-m", "tests.support.cupy_names")
         assert '"radians"' in (tmp_path / "tests/support/cupy_names.json").read_text(encoding="utf-8")
     chosen = "radians or swish or squared_relu or every_fused_op or every_layer_has"
-    options = ["-m", "pytest", "-q", "-rA", "-p", "no:cacheprovider", "-k", chosen, *TESTS, "minigrad/nn/layers.py"]
+    options = ["-m", "pytest", "-q", "-rA", "-p", "no:cacheprovider", "-k", chosen, *TESTS, LAYER]
     passed = re.findall(r"^PASSED (.*)$", run(tmp_path, *options), re.MULTILINE)
     counts = {name: sum(name in one for one in passed) for name in ("radians", "swish", "Swish", "squared_relu")}
     assert counts["radians"] >= 10 and counts["swish"] >= 5 and counts["Swish"] >= 3 and counts["squared_relu"] >= 10, (
         counts
     )
-    assert "minigrad/nn/layers.py::minigrad.nn.layers.Swish" in passed
+    assert f"{LAYER}::minigrad.nn.layers.linear.Swish" in passed
     kernels = tmp_path / "minigrad/kernels/numpy.py"
     kernels.write_text(kernels.read_text(encoding="utf-8") + f"\n\n{NUMPY_KERNEL}", encoding="utf-8")
     chosen = "squared_relu and numpy or every_fused_op"

@@ -10,7 +10,7 @@ from support.functional_oracle import assert_as_torch, normal
 
 import minigrad as mg
 from minigrad.errors import ArgumentError, ShapeError
-from minigrad.ops.windows import _fold, _unfold
+from minigrad.ops.layout.windows import _fold, _unfold
 
 pytestmark = pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel")
 F = mg.nn.functional

@@ -350,7 +350,7 @@ def test_examples_that_pytest_does_not_find_run():
         if test.examples and module.startswith("minigrad.")
     }
     rest = {key: text for key, text in found.items() if ".".join(filter(None, key)) not in by_pytest}
-    assert {("minigrad.ops.neural", "softmax"), ("minigrad_models.xor.model", "answers_by_hand")} <= rest.keys()
+    assert {("minigrad.ops.neural.softmax", "softmax"), ("minigrad_models.xor.model", "answers_by_hand")} <= rest.keys()
     assert len(rest) < len(found) / 4
     for (module, name), text in rest.items():
         test = doctest.DocTestParser().get_doctest(text, {**vars(modules[module])}, f"{module}.{name}", module, 0)
@@ -378,7 +378,7 @@ def test_blocks_of_docstrings_run(tmp_path):
     settings = {module for module, block in found.items() if block.startswith("[")}
     assert formulas == {"minigrad.metrics.bleu"} and settings == {"minigrad.zoo.spec"}
     code = {module: block for module, block in found.items() if module not in formulas | settings}
-    assert {"minigrad.engine.op", "minigrad.kernels.registry", "minigrad.nn.declaration"} <= code.keys()
+    assert {"minigrad.engine.op", "minigrad.kernels.registry", "minigrad.nn.functional.declaration"} <= code.keys()
     for module, block in code.items():
         whole = f"{block} ..." if block.endswith(":") else block  # a head alone
         before = f"from __future__ import annotations\nimport {module} as own\nglobals().update(vars(own))\n{GRANTED.get(module, '')}\n"

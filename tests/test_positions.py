@@ -11,7 +11,7 @@ import minigrad as mg
 from minigrad import nn
 from minigrad.check import gradcheck
 from minigrad.errors import ArgumentError, IndexingError, ShapeError
-from minigrad.nn import positions
+from minigrad.nn.transformer import positions
 
 
 def encoding(position: int, dim: int, base: float = 10000.0) -> list[float]:

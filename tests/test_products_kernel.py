@@ -10,7 +10,7 @@ import pytest
 
 import minigrad as mg
 from minigrad.kernels import use
-from minigrad.ops.products import matmul
+from minigrad.ops.linalg.products import matmul
 from minigrad.runtime import threads
 
 pytest.importorskip("numba")

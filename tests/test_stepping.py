@@ -14,7 +14,8 @@ import pytest
 
 import minigrad as mg
 from minigrad import kernels, nn
-from minigrad.nn import stepping, transformer
+from minigrad.nn.transformer import blocks as transformer
+from minigrad.nn.transformer import stepping
 
 pytest.importorskip("numba")
 

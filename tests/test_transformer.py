@@ -13,18 +13,11 @@ from support.functional_oracle import normal
 import minigrad as mg
 from minigrad.check import gradcheck
 from minigrad.errors import ArgumentError
-from minigrad.nn import (
-    MLP,
-    Decoder,
-    Encoder,
-    RotaryPositions,
-    TransformerBlock,
-    attention,
-    causal_mask,
-    dropout_functions,
-    padding_mask,
-)
+from minigrad.nn import MLP, Decoder, Encoder, RotaryPositions, TransformerBlock, causal_mask, padding_mask
 from minigrad.nn import functional as F
+from minigrad.nn.functional import attention as attention_function
+from minigrad.nn.functional import dropouts
+from minigrad.nn.transformer import attention
 
 B, L, S, C, H, HIDDEN = 3, 5, 7, 8, 2, 12
 RENAMED = {  # PyTorch's name -> ours
@@ -182,7 +175,7 @@ def test_dropout_is_on_weights_in_the_mlp_and_on_what_is_added(
     rates: dict[str, float], is_inside: bool, is_added: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     block, dropped = TransformerBlock(C, H, HIDDEN, **rates, cross=True), []
-    for module in (F, attention, dropout_functions):
+    for module in (attention_function, attention, dropouts):
         monkeypatch.setattr(module, "next_key", lambda size: dropped.append(size) or (0, 0))
     x, memory = mg.randn(B, L, C), mg.randn(B, S, C)
     block(x, memory)

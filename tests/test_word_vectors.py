@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import minigrad as mg
 from minigrad import nn
 from minigrad.errors import ArgumentError
-from minigrad.nn import word_vectors
+from minigrad.nn.weights import word_vectors
 
 GLOVE = "the 0.1 -0.2 3e-1\nhouse 1 2 3\n. . . 4 5 6\n42 7 8 9\nniño 0.5 0.5 0.5\n"
 WORDS = ["the", "house", ". . .", "42", "niño"]

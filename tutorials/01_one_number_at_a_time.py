@@ -293,7 +293,7 @@ show(mg.viz.curves({"error": errors}, log=True), "01_learning")
 #
 # ## Read next
 #
-# - [minigrad/ops/arithmetic.py](../minigrad/ops/arithmetic.py): every op with its local slopes, most of them in one
+# - [minigrad/ops/elementwise/arithmetic.py](../minigrad/ops/elementwise/arithmetic.py): every op with its local slopes, most of them in one
 #   line. `multiply.vjp(a=lambda g, b: g * b, …)` says: the gradient of `a` is the result's gradient `g`, times `b`.
 # - [minigrad/engine/graph.py](../minigrad/engine/graph.py): the walk back. `sweep` is where it starts.
 # - [docs/seeing.md](../docs/seeing.md): all that can be drawn.

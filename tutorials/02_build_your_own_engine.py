@@ -391,5 +391,5 @@ for number in range(20):
 #   top, then `Op.record`.
 # - [minigrad/engine/graph.py](../minigrad/engine/graph.py): `Node` is our Value without its number, `collect` is our
 #   `history`, `sweep` and `_run` are our `backward`.
-# - [minigrad/ops/elementwise.py](../minigrad/ops/elementwise.py): more than twenty ops, declared as we declared `exp`.
+# - [minigrad/ops/elementwise/unary.py](../minigrad/ops/elementwise/unary.py): more than twenty ops, declared as we declared `exp`.
 # - [03_tensors_and_broadcasting.py](03_tensors_and_broadcasting.py): the same with whole tables of numbers.

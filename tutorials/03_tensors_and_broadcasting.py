@@ -296,8 +296,8 @@ print(bad.problem)
 # ## Read next
 #
 # - [minigrad/engine/graph.py](../minigrad/engine/graph.py): `unbroadcast`, our `sum_back`, in a dozen lines.
-# - [minigrad/ops/products.py](../minigrad/ops/products.py): `matmul` and its rules, also for stacks of matrices.
-# - [minigrad/ops/reduction.py](../minigrad/ops/reduction.py): sums, means, and the largest; how a gradient is handed
+# - [minigrad/ops/linalg/products.py](../minigrad/ops/linalg/products.py): `matmul` and its rules, also for stacks of matrices.
+# - [minigrad/ops/reductions/reduction.py](../minigrad/ops/reductions/reduction.py): sums, means, and the largest; how a gradient is handed
 #   to those that were summed.
 # - [minigrad/check.py](../minigrad/check.py): how gradcheck measures, explained at its top.
 # - [04_xor.py](04_xor.py): the first problem that needs more than one layer.

@@ -327,6 +327,6 @@ for units in (1, 2, 3, 4, 8):
 #
 # - [models/xor/model.py](../models/xor/model.py): these networks, as a model of minigrad; its
 #   [README](../models/xor/README.md) counts how often training gets stuck.
-# - [minigrad/nn/layers.py](../minigrad/nn/layers.py): `Linear`, a few lines.
+# - [minigrad/nn/layers/linear.py](../minigrad/nn/layers/linear.py): `Linear`, a few lines.
 # - [minigrad/viz/drawing/plane.py](../minigrad/viz/drawing/plane.py): how the coloured planes are drawn.
 # - Tutorial 5: [a line and a curve](05_line_and_curve.py).

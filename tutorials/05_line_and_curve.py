@@ -263,6 +263,6 @@ show(mg.viz.fit(x, y, curve_of(model), "beyond the points", beyond=0.4), "05_bey
 #
 # - [models/regression/model.py](../models/regression/model.py): this network as a model of minigrad; its
 #   [README](../models/regression/README.md) measures ten seeds.
-# - [minigrad/nn/mlp.py](../minigrad/nn/mlp.py): the MLP that stands in every transformer.
-# - [minigrad/nn/activations.py](../minigrad/nn/activations.py): other ways to bend.
+# - [minigrad/nn/layers/mlp.py](../minigrad/nn/layers/mlp.py): the MLP that stands in every transformer.
+# - [minigrad/nn/layers/activations.py](../minigrad/nn/layers/activations.py): other ways to bend.
 # - Tutorial 6: [softmax and cross-entropy](06_softmax_and_cross_entropy.py).

@@ -274,7 +274,7 @@ show(mg.viz.curves({"loss": [(step, seen[2]) for step, seen in enumerate(story)]
 #
 # ## Read next
 #
-# - [minigrad/nn/losses.py](../minigrad/nn/losses.py): `cross_entropy`, for many examples at once.
+# - [minigrad/nn/functional/losses.py](../minigrad/nn/functional/losses.py): `cross_entropy`, for many examples at once.
 # - [minigrad/kernels/definitions.py](../minigrad/kernels/definitions.py): softmax and cross-entropy as one operation each.
 # - [minigrad/viz/attention/tokens.py](../minigrad/viz/attention/tokens.py): the bars of the next word.
 # - Tutorial 7: [optimisers](07_optimisers.py), better ways to take a step.

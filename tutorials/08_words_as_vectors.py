@@ -429,7 +429,7 @@ print(f"random, and trained: {train_and_ask(nn.Embedding(len(vocabulary), SIZE))
 #
 # - [minigrad/data/tokenizers.py](../minigrad/data/tokenizers.py) and [minigrad/data/bpe.py](../minigrad/data/bpe.py):
 #   the tokenizers; `_Chain` in the second glues pairs without looking at the whole text each time.
-# - [minigrad/nn/layers.py](../minigrad/nn/layers.py): `Embedding`, and [minigrad/nn/word_vectors.py](../minigrad/nn/word_vectors.py),
-#   which reads files of vectors and forgives what is broken in them.
+# - [minigrad/nn/layers/linear.py](../minigrad/nn/layers/linear.py): `Embedding`, and
+#   [minigrad/nn/weights/word_vectors.py](../minigrad/nn/weights/word_vectors.py), which reads files of vectors and forgives what is broken in them.
 # - [models/word2vec](../models/word2vec): the same model with everything around it.
 # - Next: [9. Positions](09_positions.py). A table of words does not know which came first.

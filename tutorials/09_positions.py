@@ -284,6 +284,6 @@ for p, q in ((3, 5), (30, 32), (30, 50)):
 #
 # ## Read next
 #
-# - [minigrad/nn/positions.py](../minigrad/nn/positions.py): all three kinds, in one short file.
+# - [minigrad/nn/transformer/positions.py](../minigrad/nn/transformer/positions.py): all three kinds, in one short file.
 # - [tests/test_positions.py](../tests/test_positions.py): what they must do, checked against the formula.
 # - Next: [10. Attention by hand](10_attention_by_hand.py).

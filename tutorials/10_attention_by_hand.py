@@ -275,7 +275,7 @@ show(mg.viz.heatmap(attention.detach().numpy(), WORDS, WORDS, title="after 40 st
 #
 # ## Read next
 #
-# - [minigrad/nn/attention.py](../minigrad/nn/attention.py): `MultiHeadAttention`, whose `forward` is what you have just done.
+# - [minigrad/nn/transformer/attention.py](../minigrad/nn/transformer/attention.py): `MultiHeadAttention`, whose `forward` is what you have just done.
 # - [minigrad/kernels/definitions.py](../minigrad/kernels/definitions.py): the attention that fast kernels are tested against.
 # - [errata.py](errata.py): all slips of the document on one page.
 # - Next: [11. Inside a block](11_inside_a_block.py): many heads, masks, normalizing, and the MLP.

@@ -485,8 +485,9 @@ show(mg.viz.heatmap(likeness[:, order], range(16), np.flatnonzero(used)[order], 
 #
 # ## Read next
 #
-# - [minigrad/nn/transformer.py](../minigrad/nn/transformer.py): the block. `_add` is where norm and residual are.
-# - [minigrad/nn/attention.py](../minigrad/nn/attention.py) and [minigrad/nn/mlp.py](../minigrad/nn/mlp.py): its two parts.
+# - [minigrad/nn/transformer/blocks.py](../minigrad/nn/transformer/blocks.py): the block. `_add` is where norm and residual are.
+# - [minigrad/nn/transformer/attention.py](../minigrad/nn/transformer/attention.py) and
+#   [minigrad/nn/layers/mlp.py](../minigrad/nn/layers/mlp.py): its two parts.
 # - [models/facts](../models/facts/README.md) and [models/superposition](../models/superposition/README.md): both experiments
 #   as models that you can train, with results over many seeds.
 # - Next: [12. The whole translator](12_translator.py), in which two stacks of such blocks translate.

@@ -445,7 +445,7 @@ show(translator.attention("You are welcome"), "12_attention.html")
 #
 # ## Read next
 #
-# - [minigrad/nn/transformer.py](../minigrad/nn/transformer.py): `Encoder` and `Decoder`. One class makes the blocks of
+# - [minigrad/nn/transformer/blocks.py](../minigrad/nn/transformer/blocks.py): `Encoder` and `Decoder`. One class makes the blocks of
 #   both.
 # - [models/translator/model.py](../models/translator/model.py): the real translator. `translation_loss` is teacher
 #   forcing, `fed` is scheduled sampling.

@@ -458,6 +458,6 @@ for head in (0, 1):
 #   begin.
 # - [minigrad/decode/sampling.py](../minigrad/decode/sampling.py): all ways to draw; `probabilities` is what you did by
 #   hand.
-# - [minigrad/nn/attention.py](../minigrad/nn/attention.py): `KVCache`, which doubles its room when it is full.
+# - [minigrad/nn/transformer/attention.py](../minigrad/nn/transformer/attention.py): `KVCache`, which doubles its room when it is full.
 # - [models/gpt](../models/gpt/README.md): how to train one on a text of your own.
 # - Next: [15. BERT](15_bert.py), which looks both ways.

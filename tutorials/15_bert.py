@@ -455,6 +455,6 @@ show(mg.viz.lines(curves, "twenty labelled sentences", x="steps", y="share right
 # - [models/bert/model.py](../models/bert/model.py): the encoder and its heads, for blanks, classes, tags and answers.
 # - [models/bert/tokens.py](../models/bert/tokens.py): how two texts become one row.
 # - [models/bert/batches.py](../models/bert/batches.py): `mask_tokens`, which hides words.
-# - [minigrad/nn/transformer.py](../minigrad/nn/transformer.py): `Encoder`, which is GPT's and BERT's, by one switch.
+# - [minigrad/nn/transformer/blocks.py](../minigrad/nn/transformer/blocks.py): `Encoder`, which is GPT's and BERT's, by one switch.
 # - [models/bert](../models/bert/README.md): how to train and fine-tune one from the command line, and how good it is.
 # - Next: [16. Making it fast](16_making_it_fast.py).

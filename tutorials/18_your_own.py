@@ -338,7 +338,7 @@ folder.cleanup()
 # ## Read next
 #
 # - [minigrad/engine/op.py](../minigrad/engine/op.py): what `@mg.op` does; the top explains rules.
-# - [minigrad/nn/layers.py](../minigrad/nn/layers.py): the plain layers, none longer than a page.
+# - [minigrad/nn/layers/linear.py](../minigrad/nn/layers/linear.py): the plain layers, none longer than a page.
 # - [minigrad/zoo/spec.py](../minigrad/zoo/spec.py): everything that a spec can say.
 # - [models/xor](../models/xor), [models/facts](../models/facts): two small plugins that also draw what they learn.
 # - [CONTRIBUTING.md](../CONTRIBUTING.md): how an op or a fast kernel gets into minigrad itself.

@@ -29,7 +29,7 @@ from minigrad.compile.cuda import CudaWriter
 from minigrad.compile.group import group
 from minigrad.compile.loops import describe
 from minigrad.compile.simplify import simplify
-from minigrad.ops.activations import silu
+from minigrad.ops.elementwise.activations import silu
 from minigrad.viz.drawing.axes import Scale, frame
 from minigrad.viz.drawing.scene import Line, Rect, Scene, Text
 

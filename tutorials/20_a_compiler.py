@@ -1008,5 +1008,5 @@ print(f"a training step, op by op / compiled: {eager_time / compiled_time:.2g}")
 #   [minigrad/compile/group.py](../minigrad/compile/group.py): tidy and group, for any axes.
 # - [minigrad/compile/numba_source.py](../minigrad/compile/numba_source.py) writes the source, and
 #   [minigrad/compile/cut.py](../minigrad/compile/cut.py) cuts forward and backward apart.
-# - [minigrad/ops/arithmetic.py](../minigrad/ops/arithmetic.py): where ops say their expressions, as `lowering`.
+# - [minigrad/ops/elementwise/arithmetic.py](../minigrad/ops/elementwise/arithmetic.py): where ops say their expressions, as `lowering`.
 # - Last: [Errata](errata.py), all places where the document is wrong, on one page.

@@ -298,6 +298,7 @@ compare("the first GPT, millions of parameters", millions, 150, "counted, as abo
 # %% [markdown]
 # ## Read next
 #
-# - [minigrad/nn/attention.py](../minigrad/nn/attention.py), [minigrad/nn/normalization.py](../minigrad/nn/normalization.py) and
-#   [minigrad/nn/positions.py](../minigrad/nn/positions.py): the layers that the right numbers come out of.
+# - [minigrad/nn/transformer/attention.py](../minigrad/nn/transformer/attention.py),
+#   [minigrad/nn/layers/normalization.py](../minigrad/nn/layers/normalization.py) and
+#   [minigrad/nn/transformer/positions.py](../minigrad/nn/transformer/positions.py): the layers that the right numbers come out of.
 # - [tests/support/source_numbers.py](../tests/support/source_numbers.py): every number of the document that the tutorials compute, as a table.

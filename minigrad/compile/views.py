@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..ir.graph import Size, Step
-from ..ops.indexing import is_basic
-from ..ops.shape import reshape
+from ..ops.indexing.getitem import is_basic
+from ..ops.layout.shape import reshape
 
 Shape = tuple[int, ...]
 Strides = tuple[int, ...]  # in elements

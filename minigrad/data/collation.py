@@ -12,7 +12,7 @@ from ..engine.backend import is_array
 from ..engine.tensor import Tensor
 from ..errors import ArgumentError, describe
 from ..ops.creation import tensor
-from ..ops.joining import stack
+from ..ops.layout.joining import stack
 
 __all__ = ["default_collate", "default_convert"]
 

@@ -10,18 +10,18 @@ import math
 from typing import Any
 
 from ..engine.op import op
-from ..ops import reduction
-from ..ops.activations import gelu, silu
-from ..ops.along import take_along_axis
-from ..ops.arithmetic import logical_and, where
 from ..ops.creation import astype
-from ..ops.elementwise import exp, log, rsqrt, tanh
-from ..ops.joining import _unstack, split, stack
-from ..ops.neural import _causal_mask, softmax
-from ..ops.neural import _masked_softmax as masked_softmax
-from ..ops.products import matmul
-from ..ops.reduction import mean
-from ..ops.shape import expand_dims, reshape, squeeze, swapaxes, transpose
+from ..ops.elementwise.activations import gelu, silu
+from ..ops.elementwise.arithmetic import logical_and, where
+from ..ops.elementwise.unary import exp, log, rsqrt, tanh
+from ..ops.indexing.along import take_along_axis
+from ..ops.layout.joining import _unstack, split, stack
+from ..ops.layout.shape import expand_dims, reshape, squeeze, swapaxes, transpose
+from ..ops.linalg.products import matmul
+from ..ops.neural.softmax import _causal_mask, softmax
+from ..ops.neural.softmax import _masked_softmax as masked_softmax
+from ..ops.reductions import reduction
+from ..ops.reductions.reduction import mean
 from ..random import hashed
 from .registry import fuse, fused
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..engine.op import Function
-from ..ops.elementwise import erf
+from ..ops.elementwise.unary import erf
 from . import definitions as d
 from .registry import Kernel
 

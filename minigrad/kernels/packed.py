@@ -17,7 +17,7 @@ from ..engine.op import op
 from ..engine.tensor import Tensor, wrap
 from ..errors import ArgumentError, DtypeError, ShapeError, describe, nearest
 from ..maths.packing import FORMATS, decoded, encoded, row_bytes
-from ..ops.joining import concatenate
+from ..ops.layout.joining import concatenate
 from .definitions import _linear_cost, linear
 from .numpy import register, rows_of
 from .registry import fused

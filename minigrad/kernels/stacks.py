@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ops.products import matmul
+from ..ops.linalg.products import matmul
 from .registry import Kernel, Kernels
 
 SMALLEST = 4, 8, 16  # rows, depth and columns: below, most of a kernel's work would be for nothing

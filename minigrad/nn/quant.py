@@ -12,10 +12,10 @@ from ..engine.backend import to_numpy
 from ..engine.modes import no_grad
 from ..errors import ArgumentError, is_whole
 from ..kernels import Packed
-from .attention import MultiHeadAttention
-from .layers import Embedding, Linear
+from .layers.linear import Embedding, Linear
 from .module import Module, Parameter
 from .summary import memory
+from .transformer.attention import MultiHeadAttention
 
 __all__ = ["Packed", "compare_quantized", "quantized"]
 

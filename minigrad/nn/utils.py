@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from ..engine.modes import no_grad
 from ..engine.tensor import Tensor
 from ..errors import ShapeError, public
-from ..ops.joining import concatenate
-from ..ops.shape import reshape
+from ..ops.layout.joining import concatenate
+from ..ops.layout.shape import reshape
 from .clipping import clip_grad_norm_, clip_grad_value_
-from .reparametrization import remove_spectral_norm, remove_weight_norm, spectral_norm, weight_norm
+from .weights.reparametrization import remove_spectral_norm, remove_weight_norm, spectral_norm, weight_norm
 
 __all__ = [
     "clip_grad_norm_", "clip_grad_value_", "parameters_to_vector", "remove_spectral_norm", "remove_weight_norm", "spectral_norm",

@@ -15,13 +15,13 @@ from ..errors import is_whole
 from ..foreign_arrays import is_foreign
 from ..signature import Signature
 from . import creation
-from .arithmetic import where
-from .complex_parts import imag, real
 from .composite import COMPOSITES, Composite
 from .creation import tensor
-from .indexing import clean_index, getitem
-from .inplace import assign, in_place
-from .shape import reshape, swapaxes, transpose
+from .elementwise.arithmetic import where
+from .elementwise.complex_parts import imag, real
+from .indexing.getitem import clean_index, getitem
+from .indexing.inplace import assign, in_place
+from .layout.shape import reshape, swapaxes, transpose
 
 OPERATORS = {
     "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide", "mod": "remainder",

@@ -6,7 +6,7 @@ Complex tensors have no derivative here. `minigrad.fft` builds the functions tha
 from __future__ import annotations
 
 from ..engine.op import op
-from .elementwise import elementwise
+from .elementwise.unary import elementwise
 
 
 @op(public=False, several=True)

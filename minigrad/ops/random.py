@@ -11,12 +11,12 @@ from ..engine.modes import notify
 from ..engine.tensor import Tensor
 from ..errors import ArgumentError, describe
 from ..random import seed_everything, source_of
-from .arithmetic import isfinite, minimum, where
 from .creation import as_dtype, as_shape, astype, finish, get_default_dtype, tensor
-from .cumulative import cumsum
-from .elementwise import log1p
-from .numbers import nextafter
-from .sorting import searchsorted, topk
+from .elementwise.arithmetic import isfinite, minimum, where
+from .elementwise.numbers import nextafter
+from .elementwise.unary import log1p
+from .reductions.cumulative import cumsum
+from .reductions.sorting import searchsorted, topk
 
 
 def manual_seed(seed: int) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import ArgumentError, ShapeError
-from .arithmetic import clip, remainder, where
 from .composite import composite
 from .creation import tensor
-from .cumulative import _cumsum
-from .joining import concatenate
-from .reduction import sum as sum_
-from .shape import one_axis, reshape
-from .sorting import argsort, searchsorted
+from .elementwise.arithmetic import clip, remainder, where
+from .layout.joining import concatenate
+from .layout.shape import one_axis, reshape
+from .reductions.cumulative import _cumsum
+from .reductions.reduction import sum as sum_
+from .reductions.sorting import argsort, searchsorted
 
 
 @composite(method=False)

@@ -9,8 +9,8 @@ from typing import Any
 from ..engine.modes import no_grad
 from ..engine.tensor import Tensor
 from ..errors import ArgumentError
+from ..nn.layers.normalization import BatchNorm1d, BatchNorm2d, BatchNorm3d
 from ..nn.module import Module
-from ..nn.normalization import BatchNorm1d, BatchNorm2d, BatchNorm3d
 from ..ops.creation import tensor
 from .optimizer import Optimizer
 from .schedules import Schedule, each_group, line, require, swing

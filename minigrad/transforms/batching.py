@@ -21,7 +21,7 @@ from ..engine.tensor import Tensor, wrap
 from ..errors import ArgumentError, ShapeError, describe
 from ..ir.graph import Step, Value, run_step
 from ..ops.creation import arange, tensor, zeros
-from ..ops.indexing import is_basic
+from ..ops.indexing.getitem import is_basic
 from ..random import draws, replay
 from ..signature import unknown_argument
 from .traced import Place, Traced, TraceError, last_uses, trace_by_shape

@@ -18,7 +18,7 @@ from ..engine.writes import tick
 from ..errors import ArgumentError, GradientError, describe
 from ..ir.trace import TraceError, Tracing
 from ..ops.creation import tensor
-from ..ops.inplace import shows_a_leaf
+from ..ops.indexing.inplace import shows_a_leaf
 from .reverse import as_input, older, outputs_of
 
 __all__ = ["custom_vjp", "fixed_point"]

@@ -26,7 +26,7 @@ from ..errors import ArgumentError, GradientError, ShapeError, describe
 from ..functions import astype, broadcast_to
 from ..ir.graph import Value, run_step
 from ..ops.creation import tensor
-from ..ops.joining import stack
+from ..ops.layout.joining import stack
 from ..random import draws, replay
 from ..signature import missing_rule, names_of
 from .reverse import check_transform, grad, jacrev, jvp_by_gradients, with_inputs, zeros_like

@@ -19,8 +19,8 @@ from ..engine.tensor import Tensor, wrap
 from ..engine.writes import tick
 from ..errors import ArgumentError, DtypeError, GradientError, describe
 from ..ops.creation import tensor
-from ..ops.inplace import shows_a_leaf
-from ..ops.joining import stack
+from ..ops.indexing.inplace import shows_a_leaf
+from ..ops.layout.joining import stack
 from ..random import Draws, draws, replay
 
 _GOLDEN = 5**0.5 / 2 - 0.5  # whose multiples, without their whole parts, are spread evenly

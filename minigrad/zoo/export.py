@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
-from ..nn.lora import lora_state_dict, merge_lora
+from ..nn.weights.lora import lora_state_dict, merge_lora
 from ..saving import load as load_tensors
 from ..saving import save, sync_folder, write_atomically
 from ..tokenizers import from_json as tokenizer_from_json

@@ -12,7 +12,7 @@ import minigrad as mg
 from minigrad import nn
 from minigrad.errors import ArgumentError
 from minigrad.nn import functional as F
-from minigrad.nn.mlp import UNGATED
+from minigrad.nn.layers.mlp import UNGATED
 
 from .batches import IGNORED
 from .tokens import Specials, segments_of

@@ -20,7 +20,7 @@ from typing import Any
 
 from minigrad.engine.op import Op
 from minigrad.engine.tensor import Tensor
-from minigrad.ops.arithmetic import logical_not
+from minigrad.ops.elementwise.arithmetic import logical_not
 
 Rule = Callable[..., Any]
 OUTPUTS = {"_svd": 3}  # how many outputs an op has that has more than two

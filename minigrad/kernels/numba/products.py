@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 
-from ...ops.products import matmul
+from ...ops.linalg.products import matmul
 from ..registry import Kernel
 from ..stacks import LARGEST, accepts
 from .compiling import kernel

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from ...errors import ArgumentError, IndexingError, ShapeError
-from ...nn.attention import AttentionCall, watch_attention
 from ...nn.module import Module
+from ...nn.transformer.attention import AttentionCall, watch_attention
 from ...train.evaluation import evaluation_mode
 from ..drawing.heatmap import colored, legend, token_text
 from ..drawing.scene import Image, Rect, Scene, Text, clean, text_width, widest

@@ -1,0 +1,1 @@
+"""What transformers are made of: attention, positions, masks, blocks, key-value caches."""

@@ -1,0 +1,1 @@
+"""Weights in another form: low-rank adapters, reparametrized weights, word vectors."""

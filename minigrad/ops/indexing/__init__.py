@@ -1,0 +1,1 @@
+"""Reading and writing some of the elements."""

@@ -1,0 +1,1 @@
+"""Where elements stand: shapes, joining, padding, diagonals, windows."""

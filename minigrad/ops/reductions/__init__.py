@@ -1,0 +1,1 @@
+"""Along axes: sums, extremes, running sums, statistics, sorting, counting."""
