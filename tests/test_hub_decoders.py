@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from support.pretrained import folder as folder_of
 from support.transformers_models import in_float64, logits, saved, transformers
 
 import minigrad as mg
+from minigrad.errors import MinigradError
 
 pytestmark = pytest.mark.transformers
 
@@ -28,10 +30,20 @@ def gpt2(**options: Any) -> tuple[str, Any]:
     return "GPT2LMHeadModel", transformers.GPT2Config(**{**sizes, **options})
 
 
+def family(name: str, **options: Any) -> tuple[str, Any]:
+    config = getattr(transformers, f"{name}Config")
+    return f"{name}ForCausalLM", config(**{**SMALL, "num_key_value_heads": 2, **options})
+
+
+def neox(**options: Any) -> tuple[str, Any]:
+    return "GPTNeoXForCausalLM", transformers.GPTNeoXConfig(**{**SMALL, **options})
+
+
 CASES: dict[str, Any] = {
     "gpt2": lambda: gpt2(),
     "gpt2, other sizes": lambda: gpt2(n_inner=50, activation_function="relu", layer_norm_epsilon=1e-3),
     "gpt2, untied": lambda: gpt2(tie_word_embeddings=False),
+    "gpt2, one head": lambda: gpt2(n_head=1, activation_function="gelu"),
     "llama": lambda: llama(),
     "llama, one key for all queries": lambda: llama(num_key_value_heads=1, tie_word_embeddings=True),
     "llama, biases": lambda: llama(attention_bias=True, num_key_value_heads=6),
@@ -45,16 +57,24 @@ CASES: dict[str, Any] = {
     "llama, linearly scaled positions": lambda: llama(
         rope_parameters={"rope_type": "linear", "rope_theta": 10000.0, "factor": 2.0}
     ),
-    "mistral, a window": lambda: (
-        "MistralForCausalLM", transformers.MistralConfig(**SMALL, num_key_value_heads=2, sliding_window=5),
+    "llama, positions scaled by yarn": lambda: llama(
+        tie_word_embeddings=True, rope_parameters={"rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0}
     ),
-    "qwen2": lambda: ("Qwen2ForCausalLM", transformers.Qwen2Config(**SMALL, num_key_value_heads=2)),
-    "qwen3": lambda: ("Qwen3ForCausalLM", transformers.Qwen3Config(**SMALL, num_key_value_heads=2, head_dim=8)),
-    "neox": lambda: ("GPTNeoXForCausalLM", transformers.GPTNeoXConfig(**SMALL, rotary_pct=0.5)),
-    "neox, one after the other": lambda: (
-        "GPTNeoXForCausalLM",
-        transformers.GPTNeoXConfig(**SMALL, rotary_pct=1.0, use_parallel_residual=False, tie_word_embeddings=True),
+    "mistral, a window": lambda: family("Mistral", sliding_window=5),
+    "mistral, no window": lambda: family("Mistral", sliding_window=None, tie_word_embeddings=True, head_dim=6),
+    "qwen2": lambda: family("Qwen2"),
+    "qwen2, tied, a window from the second layer on": lambda: family(
+        "Qwen2", tie_word_embeddings=True, use_sliding_window=True, sliding_window=5, max_window_layers=1
     ),
+    "qwen3": lambda: family("Qwen3", head_dim=8),
+    "qwen3, tied, biases, odd heads": lambda: family(
+        "Qwen3", tie_word_embeddings=True, attention_bias=True, num_attention_heads=3, num_key_value_heads=1, head_dim=10
+    ),
+    "neox": lambda: neox(rotary_pct=0.5),
+    "neox, one after the other": lambda: neox(
+        rotary_pct=1.0, use_parallel_residual=False, tie_word_embeddings=True, hidden_act="gelu_new"
+    ),
+    "neox, odd heads, no biases": lambda: neox(num_attention_heads=3, rotary_pct=0.25, attention_bias=False),
 }  # fmt: skip
 
 
@@ -79,11 +99,18 @@ def test_logits_agree_in_both_precisions(folder):
 
 def test_token_by_token_with_a_cache_gives_the_same(folder):
     path, model = folder
-    loaded, ids = mg.hub.load(path), tokens()
-    cache = loaded.model.new_cache()
-    with mg.no_grad():
-        pieces = [loaded.model(mg.tensor(part), cache=cache).numpy() for part in np.split(ids, [5, 6, 7, 10], axis=1)]
-    assert np.abs(np.concatenate(pieces, axis=1) - logits(model, ids)).max() < 1e-4
+    ids = tokens()
+
+    def in_pieces(dtype: Any) -> np.ndarray:
+        ours = mg.hub.load(path, dtype=dtype).model
+        cache = ours.new_cache()
+        with mg.no_grad():
+            parts = [ours(mg.tensor(part), cache=cache).numpy() for part in np.split(ids, [5, 6, 7, 10], axis=1)]
+        return np.concatenate(parts, axis=1)
+
+    assert np.abs(in_pieces(None) - logits(model, ids)).max() < 1e-4
+    with in_float64(model) as exact:
+        assert np.abs(in_pieces("float64") - logits(exact, ids)).max() < 1e-6
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
@@ -92,10 +119,44 @@ def test_padding_on_either_side_changes_nothing(folder, side):
     ids, mask = tokens(3), np.ones((3, 13), bool)
     mask[1, :4] = mask[2, :9] = False
     mask = mask if side == "left" else mask[:, ::-1].copy()
-    ours = mg.hub.load(path).logits(ids, mask=mask)
-    for row in range(3):
-        alone = logits(model, ids[row][mask[row]][None])
-        assert np.abs(ours[row][mask[row]] - alone[0]).max() < 1e-4
+
+    def farthest(model: Any, dtype: Any) -> float:
+        ours = mg.hub.load(path, dtype=dtype).logits(ids, mask=mask)
+        alone = [logits(model, row[seen][None])[0] for row, seen in zip(ids, mask)]
+        return max(np.abs(row[seen] - one).max() for row, seen, one in zip(ours, mask, alone))
+
+    assert farthest(model, None) < 1e-4
+    with in_float64(model) as exact:
+        assert farthest(exact, "float64") < 1e-6
+
+
+def test_an_unknown_kind_of_layer_is_named(tmp_path):
+    kind, config = family("Qwen2", use_sliding_window=True, sliding_window=5, max_window_layers=1)
+    saved(tmp_path, kind, config)
+    text = (tmp_path / "config.json").read_text()
+    (tmp_path / "config.json").write_text(text.replace('"full_attention"', '"linear_attention"'))
+    with pytest.raises(mg.hub.HubError, match="linear_attention"):
+        mg.hub.load(tmp_path)
+
+
+@pytest.mark.parametrize("key", ["vocab_size", "num_hidden_layers", "head_dim", "intermediate_size"])
+def test_sizes_that_no_tensor_has_are_refused_before_anything_is_allocated(tmp_path, key):
+    kind, config = llama()
+    saved(tmp_path, kind, config)
+    said = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**said, key: 10**12}))
+    with pytest.raises(mg.hub.HubError, match="does not fit the tensors of the file"):
+        mg.hub.load(tmp_path)
+
+
+@pytest.mark.parametrize("key, value", [("rope_parameters", "fast"), ("hidden_size", "wide"), ("rms_norm_eps", [])])
+def test_values_of_a_wrong_kind_are_refused(tmp_path, key, value):
+    kind, config = llama()
+    saved(tmp_path, kind, config)
+    said = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**said, key: value}))
+    with pytest.raises(MinigradError):
+        mg.hub.load(tmp_path)
 
 
 def test_a_missing_tensor_is_named(tmp_path):

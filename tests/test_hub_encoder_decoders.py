@@ -58,12 +58,14 @@ CASES: dict[str, Any] = {
     "marian, nothing tied": lambda: marian(share_encoder_decoder_embeddings=False, tie_word_embeddings=False),
     "bart": lambda: bart(),
     "bart, scaled": lambda: bart(scale_embedding=True, activation_function="relu", encoder_attention_heads=2),
+    "bart, untied": lambda: bart(tie_word_embeddings=False, decoder_layers=2, decoder_attention_heads=4),
     "bart, a first token": lambda: bart(forced_bos_token_id=0),
     "t5": lambda: t5(),
     "t5, other sizes": lambda: t5(
         num_decoder_layers=1, num_heads=5, d_kv=3, relative_attention_num_buckets=8, relative_attention_max_distance=16
     ),
     "t5 1.1": lambda: t5(feed_forward_proj="gated-gelu", tie_word_embeddings=False),
+    "t5, relu, untied": lambda: t5(tie_word_embeddings=False, num_heads=4),
     "t5, gated by silu": lambda: t5(feed_forward_proj="gated-silu"),
 }
 
@@ -104,11 +106,30 @@ def test_logits_agree_in_both_precisions(folder):
 def test_token_by_token_with_a_cache_gives_the_same(folder):
     path, model = folder
     sources, targets = batch(model)
-    ours = mg.hub.load(path).model
-    cache = ours.new_cache()
-    with mg.no_grad():
-        parts = [ours(sources, targets[:, i : i + 1], cache=cache).numpy() for i in range(targets.shape[1])]
-    assert np.abs(np.concatenate(parts, axis=1) - logits(model, sources, targets)).max() < 1e-4
+
+    def one_by_one(dtype: Any) -> np.ndarray:
+        ours = mg.hub.load(path, dtype=dtype).model
+        cache = ours.new_cache()
+        with mg.no_grad():
+            parts = [ours(sources, targets[:, i : i + 1], cache=cache).numpy() for i in range(targets.shape[1])]
+        return np.concatenate(parts, axis=1)
+
+    assert np.abs(one_by_one(None) - logits(model, sources, targets)).max() < 1e-4
+    with in_float64(model) as exact:
+        assert np.abs(one_by_one("float64") - logits(exact, sources, targets)).max() < 1e-6
+
+
+def test_sources_padded_on_the_left_are_those_of_transformers(folder):
+    path, model = folder
+    sources, targets = batch(model)
+    rows = [row[row != model.config.pad_token_id] for row in sources]
+    left = np.full_like(sources, model.config.pad_token_id)
+    for row, tokens in zip(left, rows):
+        row[len(row) - len(tokens) :] = tokens
+    assert np.abs(mg.hub.load(path).logits(left, targets) - logits(model, left, targets)).max() < 1e-4
+    ours = mg.hub.load(path, dtype="float64").logits(left, targets)
+    with in_float64(model) as exact:
+        assert np.abs(ours - logits(exact, left, targets)).max() < 1e-6
 
 
 @pytest.mark.parametrize("beams", [1, 3])

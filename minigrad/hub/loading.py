@@ -14,11 +14,11 @@ from ..formats.mapped_file import release
 from ..kernels import Packed
 from ..maths.packing import FORMATS
 from ..nn import LearnedPositions, RelativePositions
-from ..nn.init import skip
-from ..zoo import Loaded, configure, find
+from ..zoo import Loaded, find
 from ..zoo import load as load_own
 from ..zoo.export import export, is_exported
 from ..zoo.registry import package_of
+from .checked_config import build
 from .families import family_of
 from .family import From, HubError
 from .source import Source, open_source, read_json
@@ -42,9 +42,7 @@ def load(source: str | os.PathLike[str], dtype: Any = None) -> Loaded:
     spec = find(family.model)
     opened.config.names, opened.config.tokenizer = family.renamed(iter(opened.weights)), opened.tokenizer
     opened.config.options = opened.options
-    config = configure(spec, None, {**family.tokens, **family.settings(opened.config)})
-    with skip():
-        model = spec.build(config)
+    config, model = build(spec, family, opened)
     state, modules = model.state_dict(), dict(model.named_modules())
     firsts = {id(tensor.data): name for name, tensor in reversed(state.items())}  # a tensor may have several names
     copies = [name for name in state if name not in firsts.values()]

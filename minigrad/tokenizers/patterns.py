@@ -32,7 +32,7 @@ _REST = r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 GPT4O = f"{_WORD}{_END}|{_NAME}{_END}|{_REST}"
 TEKKEN = f"{_WORD}|{_NAME}|{_REST}".replace("{1,3}", "")
 DEEPSEEK = (
-    r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*"
+    r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*"""
     r"|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
 KNOWN = {
@@ -45,7 +45,6 @@ KNOWN = {
     "deepseek numbers": r"\p{N}{1,3}",
     "deepseek chinese": "[一-龥\u3040-ゟ゠-ヿ]+",
     "deepseek chinese 1": "[一-龥ࠀ-一가-\ud7ff]+",
-    "deepseek lines": "[\r\n]",
     "deepseek marks": r"\s?[!-/:-~！-／：-～‘-‟　-。]+",
     "deepseek end": r"\s+$",
     "deepseek coder letters": r"\s?\p{L}+",
@@ -121,15 +120,16 @@ def spans(found: Iterator[tuple[int, int]], length: int) -> Iterator[tuple[int, 
 
 
 @functools.cache
-def _known() -> dict[str, str]:
-    return {pattern: name for name, pattern in KNOWN.items()}
+def _known() -> frozenset[str]:
+    return frozenset(KNOWN.values())
 
 
 @functools.lru_cache(maxsize=64)
 def matcher(pattern: str) -> Matcher:
     """The matcher of a pattern: of `KNOWN` ones by Python's `re`, of others by `regex`, with a time limit."""
-    if pattern in _known():
-        own = translated(pattern)
+    spelt = pattern.replace("\r", r"\r").replace("\n", r"\n")  # some files have the characters themselves
+    if spelt in _known():
+        own = translated(spelt)
         return Matcher(compiled(own), compiled(f"({own})"))
     try:
         import regex

@@ -14,6 +14,7 @@ import numpy as np
 
 from minigrad.errors import MinigradError
 from minigrad.formats import open_weights, read_shortlist
+from minigrad.hub import load
 from minigrad.tokenizers import from_file
 
 from . import marian_files, tokenizer_files
@@ -69,6 +70,52 @@ def _read_tokenizer(path: Path) -> None:
         tokenizer.decode(tokenizer.encode(text))
 
 
+def _read_model(path: Path) -> None:
+    loaded = load(path.parent)
+    assert loaded.logits([[1, 2, 3]]).shape == (1, 3, 9)
+
+
+LLAMA = {
+    "model_type": "llama", "vocab_size": 9, "hidden_size": 8, "intermediate_size": 6, "num_hidden_layers": 1,
+    "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 64, "rms_norm_eps": 1e-5, "head_dim": 2,
+    "tie_word_embeddings": True, "attention_bias": False, "sliding_window": 5, "use_sliding_window": True,
+    "rope_scaling": {"rope_type": "linear", "factor": 2.0, "rope_theta": 10000.0},
+}  # fmt: skip
+GPT2 = {
+    "model_type": "gpt2", "vocab_size": 9, "n_embd": 8, "n_inner": 6, "n_layer": 1, "n_head": 2, "n_positions": 7,
+    "activation_function": "gelu_new", "layer_norm_epsilon": 1e-5, "tie_word_embeddings": True,
+}  # fmt: skip
+LLAMA_SHAPES = {
+    "model.embed_tokens": (9, 8), "model.norm": (8,), "model.layers.0.self_attn.q_proj": (8, 8),
+    "model.layers.0.self_attn.k_proj": (4, 8), "model.layers.0.self_attn.v_proj": (4, 8),
+    "model.layers.0.self_attn.o_proj": (8, 8), "model.layers.0.mlp.gate_proj": (6, 8), "model.layers.0.mlp.up_proj": (6, 8),
+    "model.layers.0.mlp.down_proj": (8, 6), "model.layers.0.input_layernorm": (8,),
+    "model.layers.0.post_attention_layernorm": (8,),
+}  # fmt: skip
+GPT2_MATRICES = {
+    "attn.c_attn": (8, 24), "attn.c_proj": (8, 8), "mlp.c_fc": (8, 6), "mlp.c_proj": (6, 8), "ln_1": (8,), "ln_2": (8,),
+}  # fmt: skip
+GPT2_SHAPES = {
+    "wte.weight": (9, 8), "wpe.weight": (7, 8), "ln_f.weight": (8,), "ln_f.bias": (8,),
+    **{f"h.0.{name}.weight": shape for name, shape in GPT2_MATRICES.items()},
+    **{f"h.0.{name}.bias": shape[-1:] for name, shape in GPT2_MATRICES.items()},
+}  # fmt: skip
+WEIGHTS = {
+    "config of a Llama": {f"{name}.weight": shape for name, shape in LLAMA_SHAPES.items()},
+    "config of a GPT-2": GPT2_SHAPES,
+}
+
+
+def _weights(shapes: dict[str, tuple[int, ...]]) -> bytes:
+    """Small weights of these names and shapes as a safetensors file."""
+    entries, data = {}, b""
+    for name, shape in shapes.items():
+        numbers = np.full(shape, 0.5, "<f4").tobytes()
+        entries[name] = safetensors_entry("F32", shape, (len(data), len(data) + len(numbers)))
+        data += numbers
+    return safetensors_file(entries, data)
+
+
 NUMBERS = np.array([1.5, -2], "<f4").tobytes()
 # Of each kind of file: a good one, and what reads it.
 KINDS: dict[str, tuple[bytes, Callable[[Path], None]]] = {
@@ -83,6 +130,8 @@ KINDS: dict[str, tuple[bytes, Callable[[Path], None]]] = {
     "WordPiece": (tokenizer_files.wordpiece(), _read_tokenizer),
     "Unigram": (tokenizer_files.unigram(), _read_tokenizer),
     "sentencepiece": (tokenizer_files.sentencepiece(), _read_tokenizer),
+    "config of a Llama": (json.dumps(LLAMA).encode(), _read_model),
+    "config of a GPT-2": (json.dumps(GPT2).encode(), _read_model),
 }
 _EXTREMES = (
     0,
@@ -225,7 +274,11 @@ def case(seed: int) -> tuple[str, bytes]:
 
 
 def place_for(kind: str, folder: Path) -> Path:
-    """Where a file of this kind is written; the shard of an index lies beside it."""
+    """Where a file of this kind is written; the shard of an index, or the weights of a config, lie beside it."""
+    if kind in WEIGHTS:
+        (folder / kind).mkdir(exist_ok=True)
+        (folder / kind / "model.safetensors").write_bytes(_weights(WEIGHTS[kind]))
+        return folder / kind / "config.json"
     (folder / "shard").write_bytes(KINDS["safetensors"][0])
     suffixes = {"index": ".index.json", "byte-level BPE": ".json", "WordPiece": ".json", "Unigram": ".json"}
     return folder / f"x{suffixes.get(kind, '')}"

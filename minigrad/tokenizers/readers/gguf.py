@@ -29,7 +29,7 @@ PATTERNS: dict[str, str | list[str]] = {
     "qwen2": QWEN2, "stablelm2": QWEN2, "deepseek-r1-qwen": QWEN2,
     "gpt-4o": KNOWN["gpt4o"], "llama4": KNOWN["gpt4o"], "tekken": KNOWN["tekken"],
     "deepseek-coder": [
-        KNOWN["deepseek lines"], KNOWN["deepseek coder letters"], KNOWN["deepseek coder marks"],
+        KNOWN["lines"], KNOWN["deepseek coder letters"], KNOWN["deepseek coder marks"],
         KNOWN["deepseek chinese 1"], DIGITS,
     ],
     "qwen35": KNOWN["qwen35"], "deepseek-v3": [KNOWN["deepseek numbers"], KNOWN["deepseek chinese"], KNOWN["deepseek"]],
