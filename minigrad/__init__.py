@@ -130,7 +130,15 @@ if not TYPE_CHECKING:  # a type checker knows what is here
         if name.startswith("__"):
             raise AttributeError(name)
         is_attribute = hasattr(Tensor, name) and not is_hint(name)
-        raise missing_name("minigrad", name, __all__, "arrays", f"tensors have it: x.{name}" if is_attribute else "")
+        near = f"tensors have it: x.{name}" if is_attribute else _elsewhere(name)
+        raise missing_name("minigrad", name, __all__, "arrays", near)
+
+    def _elsewhere(name: str) -> str:
+        """Which module has a name that PyTorch or JAX has at its top."""
+        for place in ("linalg", "nn.functional", "nn", "optim", "data"):
+            if name in dir(import_module(f"{__name__}.{place}")):
+                return f"it is mg.{place}.{name}"
+        return ""
 
     def __dir__() -> list[str]:
         return sorted({*__all__, *_LAZY, "__doc__", "__file__", "__name__", "__path__", "__version__"})

@@ -34,20 +34,34 @@ FOREIGN_ATTRIBUTES = """
     index_fill_ fill_diagonal_ clip_ floor_ round_ lerp_ addcmul_ addcdiv_ squeeze_ unsqueeze_ transpose_ t_ resize_ detach_
     histc mode
 """
+# What PyTorch and NumPy call an argument, and what it may be called here: the first that a function takes.
 PYTORCH_ARGUMENTS = {
-    "dim": "axis", "dims": "axis", "keepdim": "keepdims", "correction": "ddof", "start_dim": "start_axis", "end_dim": "end_axis",
+    "dim": "axis", "dims": "axis axes reps", "keepdim": "keepdims", "correction": "ddof", "start_dim": "start_axis", "end_dim": "end_axis",
     "embed_dim": "dim", "d_model": "dim", "num_heads": "heads", "nhead": "heads", "kdim": "key_dim", "vdim": "value_dim",
     "dim_feedforward": "hidden", "num_layers": "depth", "T_max": "total", "total_steps": "total", "eta_min": "min_lr", "step_size": "size",
     "unbiased": "ddof", "p": "ord", "in_dims": "in_axes", "out_dims": "out_axes", "learning_rate": "lr", "tensors": "arrays",
     "a_min": "min", "a_max": "max", "newshape": "shape", "max_epochs": "epochs", "num_epochs": "epochs",
+    "other": "b", "exponent": "b", "vec2": "b", "ar2": "b", "a2": "b", "end": "b", "x1": "a", "x2": "b", "y": "b", "A": "a", "B": "b",
+    "diagonal": "k offset", "offset": "k", "dim0": "axis1", "dim1": "axis1 axis2", "dim2": "axis2", "size": "shape repeats",
+    "index": "indices", "src": "values", "shifts": "shift", "attn_mask": "mask", "pad": "pad_width", "interpolation": "method",
+    "sorted_sequence": "a", "equation": "subscripts", "split_size_or_sections": "indices_or_sections",
+    "sections": "indices_or_sections", "indices": "index indices_or_sections", "train": "training", "M": "m", "weight": "weights",
+    "some": "full_matrices", "descending": "largest", "reps": "repeats",
 }  # fmt: skip
-# Options of NumPy and PyTorch that nothing here takes, and what does the same.
+# Options of NumPy and PyTorch, and what does the same where a function does not take them.
 UNOFFERED = {
     "out": "write x[...] = f(y)", "where": "use mg.where(condition, f(x), y)", "initial": "add it to the result, or use mg.maximum",
     "casting": "convert first: x.astype(dtype)", "subok": "there are no subclasses", "order": "layouts are NumPy's C order",
     "like": "give device=", "layout": "tensors are dense", "memory_format": "layouts are NumPy's C order", "pin_memory": "x.to(device) copies",
     "non_blocking": "x.to(device) waits", "inplace": "write x = f(x)", "generator": "mg.manual_seed sets the one source",
     "size_average": "use reduction=", "reduce": "use reduction=", "sparse": "gradients are dense", "antialias": "there is no filter for it",
+    "dtype": "convert the result: x.astype(dtype)", "kind": "sorting is stable", "hermitian": "use mg.linalg.eigh",
+    "compute_uv": "use mg.linalg.svdvals", "rounding_mode": "use mg.floor_divide, or mg.trunc(a / b)", "optimize": "the order of products is found",
+    "overwrite_input": "inputs stay as they are", "max_norm": "scale the rows of the weight", "norm_type": "scale the rows of the weight",
+    "scale_grad_by_freq": "gradients are sums", "out_int32": "positions are int64", "sparse_grad": "gradients are dense",
+    "as_tuple": "it gives a tuple, a tensor for each axis; mg.stack(mg.nonzero(x), axis=-1) has a row for each place",
+    "right": "use side='right'", "retstep": "the step is x[1] - x[0]", "allow_pickle": "there is no pickle",
+    "mmap_mode": "files are mapped if they can be",
     "verbose": "print what you want to see", "batch_first": "batches always come first",
 }  # fmt: skip
 
@@ -148,6 +162,20 @@ def missing_name(module: str, name: str, known: Iterable[str], kind: str = "", n
         else f"dir({module}) lists what there is"
     )
     return AttributeError(f"module {module!r} has no attribute {name!r}: {hint(kind, name) or near}", name=name)
+
+
+def missing_attribute(owner: Any, name: str, kind: str) -> AttributeError:
+    """The error for an attribute that an object does not have, with what minigrad calls it."""
+    from .foreign_names import CALLED  # as above
+
+    called = "" if name.startswith("_") else CALLED[kind].get(name, "")
+    ending = f": minigrad calls it {called}" if called else ""
+    return AttributeError(f"{type(owner).__name__!r} object has no attribute {name!r}{ending}", name=name, obj=owner)
+
+
+def likely_argument(name: str, known: Iterable[str]) -> str | None:
+    """What a function calls the argument that PyTorch or NumPy calls `name`, if it has one."""
+    return next((option for option in PYTORCH_ARGUMENTS.get(name, "").split() if option in known), None)
 
 
 def nearest(name: str, known: Iterable[str], count: int = 3) -> str:

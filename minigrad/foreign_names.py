@@ -12,13 +12,14 @@ from fnmatch import fnmatchcase
 __all__ = ["CALLED", "REFUSED", "hint", "refused"]
 
 ARRAYS, FUNCTIONS, LAYERS, OPTIMISERS = "arrays", "functions", "layers", "optimisers"
-TENSORS, AUTOGRAD, INITIALISERS, DATA, UTILITIES, RANDOM = (
+TENSORS, AUTOGRAD, INITIALISERS, DATA, UTILITIES, RANDOM, MODULES = (
     "tensors",
     "autograd",
     "initialisers",
     "data",
     "utilities",
     "random",
+    "modules",
 )
 
 # By the kind of module: foreign name -> what to write here.
@@ -33,7 +34,7 @@ _CALLED = {
         block: concatenate, chunk: split, tensor_split: array_split, unsafe_chunk: split,
         unsafe_split: split, left_shift: bitwise_left_shift, right_shift: bitwise_right_shift, split_with_sizes: split,
         unsafe_split_with_sizes: split, unbind: unstack, view: reshape, permute: transpose or permute_dims, t: x.T, unsqueeze: expand_dims,
-        movedim: moveaxis, rollaxis: moveaxis, swapdims: swapaxes, narrow: x[start:stop], select: x[…, i], expand: broadcast_to,
+        movedim: moveaxis, rollaxis: moveaxis, swapdims: swapaxes, narrow: x[start:stop], select: x[…, i] or where, expand: broadcast_to,
         repeat_interleave: repeat, range: arange, take_along_dim: take_along_axis,
         index_select: take, kthvalue: sort, msort: sort(axis=0), array: tensor, asarray: tensor, as_tensor: tensor, asanyarray: tensor,
         from_numpy: tensor, scalar_tensor: tensor, ascontiguousarray: clone, require: tensor, asarray_chkfinite: tensor, copy: clone,
@@ -65,9 +66,14 @@ _CALLED = {
         functional: nn.functional, lax: Python's own loops and branches, scan: a loop in Python,
         while_loop: a loop in Python, fori_loop: a loop in Python, tree_map: tree.map, tree_util: tree, utils: data and nn.utils,
         checkpoint: recompute, remat: recompute, stop_gradient: x.detach(), Variable: tensor(…, requires_grad=True),
-        FloatTensor: tensor, LongTensor: tensor(…, dtype='int64'), distributed: train, under mpiexec
+        FloatTensor: tensor, LongTensor: tensor(…, dtype='int64'), distributed: train, under mpiexec,
+        special: minigrad itself, as mg.erf, amp: optim.MixedPrecision, profiler: python -m cProfile, testing: numpy.testing, and mg.check,
+        distributions: normal, uniform, bernoulli or multinomial, version: __version__,
+        histc: histogram, get_rng_state: random.random_state, set_rng_state: random.restore_random_state, psi: digamma, gammaln: lgamma,
+        expit: sigmoid, logistic: sigmoid, to_dlpack: the tensor itself, which has __dlpack__
     """,
     TENSORS: """
+        bool: astype('bool'), byte: astype('uint8'), short: astype('int16'),
         at: x[i] = y, or index_put, which copies, values: max(axis=…) for values, argmax(axis=…) for positions,
         indices: argmax, argsort, or the second result of topk, expand_as: broadcast_to(y.shape), view_as: reshape(y.shape),
         reshape_as: reshape(y.shape), type_as: astype(y.dtype), new_zeros: mg.zeros(…, dtype=x.dtype),
@@ -126,12 +132,23 @@ _CALLED = {
         get_worker_info: nothing; workers are threads of one process, ChainDataset: ConcatDataset, or one IterableDataset,
         StackDataset: TensorDataset, collate: default_collate
     """,
+    MODULES: """
+        add_module: module.name = part, register_module: module.name = part, register_parameter: module.name = nn.Parameter(…),
+        get_parameter: dict(module.named_parameters())[name], get_submodule: dict(module.named_modules())[name],
+        get_buffer: dict(module.named_buffers())[name], set_submodule: module.name = part, type: to(dtype), to_empty: to(device),
+        compile: mg.compile(module), half: to("float16"),
+        float: to("float32"), double: to("float64"), cuda: to("cuda"), cpu: to("cpu"), register_backward_hook: register_full_backward_hook,
+        bfloat16: to("float16")
+    """,
     UTILITIES: """
         clip_grad_norm: clip_grad_norm_, clip_grad_value: clip_grad_value_, parametrizations: weight_norm and spectral_norm,
         parametrize: weight_norm and spectral_norm, get_total_norm: clip_grad_norm_(parameters, math.inf),
         stateless: nn.functional_call
     """,
     RANDOM: """
+        manual_seed: mg.manual_seed, initial_seed: mg.manual_seed, fork_rng: mg.random.random_state and restore_random_state,
+        get_rng_state: mg.random.random_state, set_rng_state: mg.random.restore_random_state,
+        sample: mg.rand, random_sample: mg.rand, multinomial: mg.multinomial,
         normal: mg.randn, or mg.normal(mean, std), standard_normal: mg.randn, randn: mg.randn, rand: mg.rand, random: mg.rand,
         uniform: mg.rand or mg.uniform, randint: mg.randint, integers: mg.randint, seed: mg.manual_seed,
         default_rng: mg.manual_seed, PRNGKey: mg.manual_seed, key: mg.manual_seed, split: nothing; there is one source of numbers,
@@ -162,7 +179,7 @@ REFUSED: dict[str, tuple[str, str]] = {
     "complex numbers": (
         "complex tensors have values but no derivative, so these stay with NumPy: np.angle(x.numpy())",
         """
-        angle real imag conj conjugate conj_physical resolve_conj resolve_neg is_conj is_neg polar complex view_as_complex view_as_real
+        eig eigvals angle real imag conj conjugate conj_physical resolve_conj resolve_neg is_conj is_neg polar complex view_as_complex view_as_real
         iscomplex iscomplexobj isreal isrealobj real_if_close sort_complex stft istft ComplexWarning
         """,
     ),
@@ -187,6 +204,14 @@ REFUSED: dict[str, tuple[str, str]] = {
         """
         c_ r_ s_ ravel_multi_index unravel_index index_exp mgrid ogrid mask_indices diag_indices diag_indices_from tril_indices_from
         triu_indices_from indices
+        """,
+    ),
+    "distributions": (
+        "distributions that NumPy draws from: mg.tensor(numpy.random.default_rng().exponential(…))",
+        """
+        beta chisquare dirichlet exponential gamma geometric gumbel hypergeometric laplace logistic lognormal logseries
+        multivariate_normal negative_binomial pareto rayleigh standard_cauchy standard_exponential standard_gamma standard_t triangular
+        vonmises wald weibull zipf
         """,
     ),
     "calendars": (
@@ -262,7 +287,7 @@ REFUSED: dict[str, tuple[str, str]] = {
         """
         Stream* Event DeviceObjType AcceleratorError OutOfMemoryError Generator default_generator *autocast* *deterministic*
         get_default_device set_default_device get_device* get_float32_matmul_precision set_float32_matmul_precision
-        get_num_interop_threads set_num_interop_threads init_num_threads get_rng_state set_rng_state set_flush_denormal
+        get_num_interop_threads set_num_interop_threads init_num_threads set_flush_denormal backends
         set_default_tensor_type set_warn_always is_warn_always_enabled is_vulkan_available is_distributed is_inference* is_anomaly_check*
         is_same_size is_signed is_storage layout memory_format *Tensor empty_permuted empty_strided as_strided DataParallel SyncBatchNorm
         swap_in_optimizer_params_and_state
@@ -284,7 +309,7 @@ REFUSED: dict[str, tuple[str, str]] = {
         "rarely used, and not here: say so if you need it",
         """
         AdaptiveLogSoftmaxWithLoss unwrap euler_gamma FractionalMaxPool* fractional_max_pool* lobpcg ormqr lu_unpack cholesky_inverse
-        igamma igammac mvlgamma i0 i0_ histc mode binomial poisson renorm combinations cartesian_prod nonzero_static unique_consecutive
+        igamma igammac mvlgamma i0 i0_ mode binomial poisson renorm combinations cartesian_prod nonzero_static unique_consecutive
         index_reduce LinearCrossEntropyOptions apply_along_axis lexsort argpartition partition pdist
         """,
     ),

@@ -25,7 +25,11 @@ IN_LINALG = (
     "cholesky", "cond", "det", "eigh", "eigvalsh", "inv", "lstsq", "matrix_power", "matrix_rank", "multi_dot", "norm", "pinv",
     "qr", "slogdet", "solve", "svdvals", "tensorinv", "tensorsolve",
 )  # fmt: skip
-NOT_NUMPY = {"put_along_axis", "svd"}  # of the same name, but NumPy's writes in place, or gives another form
+NOT_NUMPY = {
+    "put_along_axis",
+    "svd",
+    "permute_dims",
+}  # NumPy's writes in place, gives another form, or is its transpose
 ALIASES = {  # NumPy has two functions for one of ours
     np.amax: "max",
     np.amin: "min",
@@ -55,6 +59,7 @@ def _counterparts(functions: dict[str, Callable[..., Any]]) -> dict[Callable[...
     table |= {getattr(np.linalg, name): functions[name] for name in IN_LINALG}
     table |= {theirs: functions[ours] for theirs, ours in ALIASES.items()}
     table |= {np.matrix_transpose: lambda x: x.mT, np.linalg.matrix_transpose: lambda x: x.mT}
+    table[np.where] = lambda condition, *values: functions["where" if values else "nonzero"](condition, *values)
     table |= {np.shape: lambda x: x.shape, np.ndim: lambda x: x.ndim, np.size: lambda x: x.size}
     table |= {np.zeros_like: zeros_like, np.ones_like: ones_like, np.full_like: full_like, np.empty_like: empty_like}
     table[np.linalg.svd] = lambda x, full_matrices=True, compute_uv=True: (

@@ -132,4 +132,4 @@ def vector_norm(x: Any, axis: Any = None, keepdims: bool = False, ord: Any = 2) 
 
 
 if not TYPE_CHECKING:  # a type checker knows what is here
-    __getattr__, __dir__ = public(__name__, __all__)
+    __getattr__, __dir__ = public(__name__, __all__, "arrays")

@@ -18,21 +18,21 @@ class Numel(int):
     compute with one is computed with the plain int.
     """
 
-    shape: tuple[int, ...] = ()  # of the Tensor, which sets it
+    _shape: tuple[int, ...] = ()  # of the Tensor; a public `shape` would make this look like an array
 
     @classmethod
     def of(cls, array: Any) -> Numel:
         """The number of elements of an array."""
         size = cls(array.size)
-        size.shape = array.shape
+        size._shape = array.shape
         return size
 
     def __call__(self, dim: int | None = None) -> Any:
         if dim is None:
-            return self.shape
-        if problem := axis_problem("size", dim if is_whole(dim) else (dim,), len(self.shape), self.shape):
+            return self._shape
+        if problem := axis_problem("size", dim if is_whole(dim) else (dim,), len(self._shape), self._shape):
             raise problem
-        return self.shape[dim]
+        return self._shape[dim]
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         return getattr(ufunc, method)(*[plain(x) for x in inputs], **kwargs)

@@ -7,8 +7,9 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from types import FunctionType
 from typing import Any
 
-from .errors import PYTORCH_ARGUMENTS, UNOFFERED, ArgumentError, CallError, GradientError, describe, nearest
+from .errors import UNOFFERED, ArgumentError, CallError, GradientError, describe, likely_argument, nearest
 
+INCOMPLETE = {"where": "use mg.nonzero(condition) for the places where it holds"}  # what NumPy and PyTorch do with less
 STAND_INS = ("shape", "dtype", "ndim", "device")  # what a rule may ask of an input, as in `a_shape`, without keeping it
 
 
@@ -51,7 +52,7 @@ class Signature:
         for key in order:
             default = self.optional.get(key, self.defaults.get(key, inspect.Parameter.empty))
             if key not in given and default is inspect.Parameter.empty:
-                raise CallError(f"{name}: argument {key!r} is missing", f"{name}{self}")
+                raise CallError(f"{name}: argument {key!r} is missing", f"{name}{self}", fix=INCOMPLETE.get(name))
         inputs = [given.pop(key, self.optional.get(key)) for key in self.inputs]
         if not self.variadic or self.spread:
             return inputs, given
@@ -66,11 +67,11 @@ class Signature:
 
 def unknown_argument(name: str, key: str, known: Sequence[str], shown: str | None = None) -> CallError:
     """The error for an argument that a function or constructor does not have: what it takes, and the nearest of that."""
-    likely = PYTORCH_ARGUMENTS.get(key, key)
+    likely = likely_argument(key, known)
     shown = f"{name}({_shown(known)})" if shown is None else shown
-    if key in UNOFFERED:
+    if likely is None and key in UNOFFERED:
         return CallError(f"{name}: the option {key!r} is not offered", shown, fix=f"leave it out: {UNOFFERED[key]}")
-    fix = f"write {likely}= instead" if likely in known else nearest(key, known) if known else f"leave {key} out"
+    fix = f"write {likely}= instead" if likely else nearest(key, known) if known else f"leave {key} out"
     return CallError(f"{name}: unknown argument {key!r}", shown, fix=fix)
 
 

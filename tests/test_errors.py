@@ -4,6 +4,7 @@ import copy
 import inspect
 import operator
 import pickle
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -610,6 +611,51 @@ def test_names_from_pytorch_are_translated(theirs, ours):
     with pytest.raises(AttributeError, match=f"'{theirs}'.*{ours}"):
         getattr(mg.ones(2), theirs)
     assert not hasattr(mg.ones(2), theirs)
+
+
+@pytest.mark.parametrize(
+    "owner, theirs, ours",
+    [
+        (mg, "conv2d", "mg.nn.functional.conv2d"),
+        (mg, "Linear", "mg.nn.Linear"),
+        (mg, "special", "mg.erf"),
+        (mg, "histc", "histogram"),
+        (mg.linalg, "eigvals", "complex"),
+        (mg.random, "manual_seed", "mg.manual_seed"),
+        (mg.random, "exponential", "default_rng"),
+        (mg.ones(2), "bool", "astype('bool')"),
+        (mg.ones(2), "byte", "astype('uint8')"),
+        (mg.nn.Linear(1, 1), "add_module", "module.name = part"),
+        (mg.nn.Linear(1, 1), "half", 'to("float16")'),
+    ],
+)
+def test_names_that_others_keep_elsewhere_are_found(owner, theirs, ours):
+    with pytest.raises(AttributeError, match=f"'{theirs}'.*{re.escape(ours)}"):
+        getattr(owner, theirs)
+
+
+@pytest.mark.parametrize(
+    "name, theirs, ours",
+    [
+        ("triu", "diagonal", "write k= instead"),
+        ("diagonal", "dim1", "write axis1= instead"),
+        ("flip", "dims", "write axis= instead"),
+        ("tensordot", "dims", "write axes= instead"),
+        ("multiply", "other", "write b= instead"),
+        ("quantile", "interpolation", "write method= instead"),
+        ("searchsorted", "right", "side='right'"),
+        ("nonzero", "as_tuple", "stack"),
+        ("exp", "dtype", "astype"),
+    ],
+)
+def test_arguments_from_pytorch_and_numpy_are_translated(name, theirs, ours):
+    with pytest.raises(CallError, match=f"'{theirs}'(.|\\n)*{re.escape(ours)}"):
+        getattr(mg, name)(mg.ones(2, 2), **{theirs: 1})
+
+
+def test_where_without_values_names_nonzero():
+    with pytest.raises(CallError, match="argument 'a' is missing(.|\\n)*mg.nonzero"):
+        mg.where(mg.ones(2) > 0)
 
 
 def test_an_unknown_attribute_carries_what_python_needs_to_suggest_one():

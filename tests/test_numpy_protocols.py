@@ -168,6 +168,7 @@ FUNCTIONS = {
     "reshape": lambda x: np.reshape(x, (4,)),
     "ravel": lambda x: np.ravel(x),
     "transpose": lambda x: np.transpose(x, (1, 0)),
+    "transpose, no axes": lambda x: np.transpose(x),
     "permute_dims": lambda x: np.permute_dims(x, (1, 0)),
     "swapaxes": lambda x: np.swapaxes(x, 0, 1),
     "moveaxis": lambda x: np.moveaxis(x, 0, 1),
@@ -224,6 +225,7 @@ CONSTANT_FUNCTIONS = {
     "any": lambda x: np.any(x > 1, axis=0),
     "all": lambda x: np.all(x > 1),
     "nonzero": lambda x: np.nonzero(x > 1),
+    "where, condition alone": lambda x: np.where(x > 1),
 }
 
 
@@ -457,6 +459,7 @@ def test_size_is_the_number_of_elements_and_called_the_shape_or_one_axis_of_it()
     assert (x.size, repr(x.size), f"{x.size:4}", json.dumps([x.size])) == (12, "12", "  12", "[12]")
     assert isinstance(x.size, int) and {12: "found"}[x.size] == "found" and type(x.size * 2) is int
     assert (x.size(), x.size(0), x.size(-1), x.size(dim=1)) == ((4, 3), 4, 3, 3)
+    assert mg.vmap(lambda row: (row + row.size) / row.size(0))(x).tolist() == [[1.0] * 3] * 4
     with pytest.raises(MinigradError, match="size: there is no such axis"):
         x.size(2)
     with pytest.raises(MinigradError, match="an axis must be a whole number"):

@@ -13,7 +13,7 @@ from ..engine.graph import leaf
 from ..engine.modes import local
 from ..engine.tensor import Tensor, wrap
 from ..engine.writes import writes
-from ..errors import ArgumentError, CallError, MinigradError
+from ..errors import ArgumentError, CallError, MinigradError, missing_attribute
 from ..hooks import HookHandle
 from ..kernels import Packed
 from ..ops.creation import zeros_like
@@ -339,8 +339,7 @@ class Module(Constructed):
     if not TYPE_CHECKING:  # a type checker should know what is not there
 
         def __getattr__(self, name: str) -> Any:
-            fix = f': minigrad calls it to("{_MOVES[name]}")' if name in _MOVES else ""
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{fix}")
+            raise missing_attribute(self, name, "modules")
 
     def extra_repr(self) -> str:
         """What `repr` shows between the brackets; layers give their sizes."""
@@ -352,7 +351,6 @@ class Module(Constructed):
         return f"{type(self).__name__}({self.extra_repr()}{inner})"
 
 
-_MOVES = {"half": "float16", "float": "float32", "double": "float64", "cuda": "cuda", "cpu": "cpu"}
 _INTERNAL = frozenset(("_buffers", "_pre_hooks", "_hooks"))
 _PARTS = (Module, Tensor, Packed)
 _LOOKED_AT = 64  # so many items of a list are looked at: it may hold a whole vocabulary

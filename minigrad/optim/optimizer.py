@@ -15,7 +15,7 @@ from ..engine.backend import Array, backend_of, device_of, on_device_of, owner_o
 from ..engine.modes import enable_grad, local, no_grad, notify
 from ..engine.tensor import Tensor, wrap
 from ..engine.writes import writes
-from ..errors import PYTORCH_ARGUMENTS, ArgumentError, CallError, describe, nearest
+from ..errors import ArgumentError, CallError, describe, likely_argument, nearest
 from ..kernels.registry import STEPS
 from ..nn.module import StateError
 from ..ops.creation import zeros_like
@@ -87,8 +87,8 @@ class Optimizer:
             if option in UNOFFERED:
                 problem = f"{name}: the option {option!r} is not offered"
                 raise CallError(problem, ", ".join(options), fix=f"leave it out: {UNOFFERED[option]}")
-            likely = PYTORCH_ARGUMENTS.get(option, option)
-            fix = f"write {likely}= instead" if likely in options else nearest(option, options)
+            likely = likely_argument(option, options)
+            fix = f"write {likely}= instead" if likely else nearest(option, options)
             raise CallError(f"{name} has no option {option!r}", ", ".join(options), fix=fix)
         self.defaults: dict[str, Any] = {key: checked_option(name, key, value) for key, value in options.items()}
         self.param_groups: list[Group] = []

@@ -16,6 +16,8 @@ from ..layout.shape import flip, moveaxis, ravel, reshape
 from .reduction import any, count_reduced, kept_shape, mean
 from .reduction import sum as sum_
 
+SMALL = 1024  # so few elements are sorted faster than bounded
+
 
 @op
 def argsort(xp, a, *, axis=-1, descending=False, stable=True):
@@ -61,7 +63,7 @@ def topk(a, *, k, axis=-1, largest=True, sorted=True):
 def _top_positions(xp, a, *, k, axis, largest):
     """Where the `k` largest, or smallest, are along an axis, in order; of equal elements the first ones."""
     lines = xp.moveaxis(a, axis, -1)
-    if xp is np and k and a.size:
+    if xp is np and k and a.size > SMALL:
         return np.moveaxis(_top_of_lines(lines, k, largest), -1, axis)
     return xp.moveaxis(argsort.forward(xp, lines, descending=largest)[..., :k], -1, axis)
 
@@ -73,9 +75,7 @@ def _top_of_lines(lines: np.ndarray, k: int, largest: bool) -> np.ndarray:
     bound = _bound(flat, k, largest)
     candidates = np.flatnonzero(~(flat < bound) if largest else ~(flat > bound))
     counts = np.bincount(candidates // size, minlength=len(flat))[:, None]
-    filled = (
-        np.arange(counts.max()) < counts
-    )  # a line has its candidates first, then the bound, which sorts behind them
+    filled = np.arange(counts.max()) < counts  # a line's candidates come first, then the bound, which sorts behind them
     places = np.zeros(filled.shape, np.intp)
     places[filled] = candidates
     values = np.where(filled, flat.reshape(-1)[places], bound)
