@@ -66,8 +66,10 @@ def swiglu(x):
 @fused(cost=8, rows=("x",))
 def layer_norm(x, weight, bias, *, eps):
     """`(x - mean) / sqrt(var + eps) * weight + bias` along the last axis: (…, C), (C,) or None, (C,) or None -> (…, C)."""
-    centred = x - mean(x, axis=-1, keepdims=True)
-    normal = centred * rsqrt(mean(centred * centred, axis=-1, keepdims=True) + eps)
+    average = mean(x, axis=-1, keepdims=True)
+    shift = _constant(average)  # the variance is mean((x - shift)²) - (average - shift)² for any: its gradient takes no sum
+    variance = mean((x - shift) ** 2, axis=-1, keepdims=True) - (average - shift) ** 2
+    normal = (x - average) * rsqrt(variance + eps)
     normal = normal if weight is None else normal * weight
     return normal if bias is None else normal + bias
 
