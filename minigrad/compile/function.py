@@ -179,10 +179,12 @@ class Trace:
                     "Tensors, also in lists, tuples, dicts and dataclasses",
                     describe(x),
                 )
+        tracer.check_writes()
         self.form = tree.map(lambda x: _TENSOR if isinstance(x, Tensor) else x, result)
         self.returned = len(values)
         self.returns_one = self.form is _TENSOR
         self.nodes: list[Node] = list(tracer.grads)
+        self.cleared = [node for node in tracer.cleared if node not in tracer.grads]
         written = [tracer.outside[key][1] for key in tracer.written]
         effects = [tracer.value_of(array, "a write") for array in tracer.written.values()]
         grads = [tracer.value_of(g, "a gradient") for g in tracer.grads.values()]
@@ -206,6 +208,8 @@ class Trace:
             drawn = {key: read() for key, read in self.draws.items()}
         inputs = [source(leaves) for source in self.sources] + [drawn[value] for value in self.drawn]
         numbers = {number: drawn[number] if number in drawn else number.read() for number in self.numbers}
+        for node in self.cleared:
+            node.grad = None
         if self.has_effects:
             arrays = [x.data if isinstance(x, Tensor) else x for x in inputs]
             self._check_apart(arrays)

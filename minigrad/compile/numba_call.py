@@ -132,7 +132,7 @@ class WholeCall:
                 loop = describe(entry, values, f"g{k}_", widen=False)
                 writer.loop(loop)
                 made.update(dict.fromkeys((*loop.writes, *loop.sums)))
-                read.update(loop.reads)
+                read.update(writer.arrays_of(loop))
             else:
                 left, right = (layout.place(x) for x in entry.inputs)
                 writer.matmul(left, right, entry.out, entry.inputs[0].shape[1])
@@ -140,7 +140,7 @@ class WholeCall:
                 read.update((left[0], right[0]))
         places = [(v, layout.place(v)[0]) for v in graph.outputs]
         own = [pair for i, pair in enumerate(places) if i not in into]
-        constants = {v: array for v, array in plan.constants.items() if v in read and array.size > 1}
+        constants = {v: array for v, array in plan.constants.items() if v in read}
         self.inputs, self.constants = graph.inputs, list(constants.values())
         self.written = [(graph.outputs[i], target) for i, target in into.items()]
         self.places = [i for i, v in enumerate(graph.inputs) if v in read and i not in into.values()]

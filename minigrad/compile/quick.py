@@ -105,7 +105,7 @@ def _one_call(trace: Any, args: tuple[Any, ...], buffers: list[Any]) -> Callable
     kinds = [(x.data.dtype, x.node is None) for x in args]
     shapes, dtypes = zip(*whole.outputs)
     reads = [number.read for number, _ in numbers]
-    states, nodes = trace.counts, trace.nodes
+    states, nodes, cleared = trace.counts, trace.nodes, trace.cleared
     (compiled,) = whole.function.overloads.values()
     function = compiled.entry_point  # past the look at types, which are known
 
@@ -140,6 +140,8 @@ def _one_call(trace: Any, args: tuple[Any, ...], buffers: list[Any]) -> Callable
             memory.time = now
         made.reverse()
         result = wrap(made.pop())
+        for node in cleared:
+            node.grad = None
         for node in nodes:
             node.grad = made.pop()
         return result

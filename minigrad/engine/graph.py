@@ -19,7 +19,7 @@ import numpy as np
 
 from ..errors import GradientError, ShapeError, describe, wrong_count
 from .backend import Array, as_array, duplicate, is_array, on_device_of
-from .modes import Mode, local, reported
+from .modes import Mode, local, notify, reported
 from .writes import tick, writes
 
 if TYPE_CHECKING:
@@ -293,3 +293,5 @@ def store(results: dict[Node, Any], seed: Any = None) -> None:
                 g = duplicate(g)
             stored.add(id(g))
             node.grad = g
+            if local.mode.tracers:
+                notify("stored", node, g)

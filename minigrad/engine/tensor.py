@@ -136,6 +136,8 @@ class Tensor(Methods):
                 f"{describe(array)} on {device_of(array)}",
             )
         self.node.grad = array
+        if local.mode.tracers:
+            notify("stored", self.node, array)
 
     def backward(self, gradient: Any = None, retain_graph: bool = False) -> None:
         """Add to `.grad` of every leaf the derivative of this tensor (times `gradient`, if it is not a scalar).
@@ -185,8 +187,7 @@ def differentiate(seeds: Any, targets: set[Node] | None = None, retain_graph: bo
     for node, g in results.items() if targets is None else ():
         if node.grad is not None:  # added here, where it is seen
             results[node] = wrap(node.grad) + g
-        notify("stored", node, results[node].data)
-        node.grad = None
+            node.grad = None
     return {node: g.data for node, g in results.items()}
 
 

@@ -18,11 +18,12 @@ from ..engine.graph import Node
 from ..engine.modes import local
 from ..engine.op import OPS
 from ..engine.tensor import Tensor
-from ..engine.writes import tick
+from ..engine.writes import tick, writes
 from ..errors import GradientError
 from ..tracer import Tracer
 from .graph import Graph, Number, Step, Value
 from .numbers import Scalar, WholeNumber, standing_for
+from .surroundings import Held
 from .whole import stays_whole
 
 __all__ = ["TraceError", "Tracing"]
@@ -75,6 +76,7 @@ class Tracing(Tracer):
         self.outside: dict[int, tuple[Array, Value]] = {}  # arrays from outside, and the values they held at first
         self.constants: dict[Value, Array] = {}
         self.written: dict[int, Array] = {}  # arrays from outside that were written to
+        self.written_memory: set[int] = set()  # what owns the memory of all that was written to, by identity
         self.grads: dict[Node, Array] = {}  # what was stored into `.grad`
 
     # What the engine tells
@@ -218,6 +220,7 @@ class Tracing(Tracer):
             other.is_stale = other.is_stale or other is not before and may_overlap(other.array, array)
         before.value = value
         owner = owner_of(array)
+        self.written_memory.add(id(owner))
         if owner is not array and id(owner) in self.sources:
             raise TraceError(
                 f"compile: a part of a tensor from outside is written to ({user_line()})",
@@ -256,6 +259,20 @@ class Tracing(Tracer):
                 )
             return self.value_of(array, where)
         return x
+
+    def check_writes(self) -> None:
+        """Refuse a write that no op made: it would happen only while tracing."""
+        held = [source.holder for source in self.sources.values() if isinstance(source, Held)]
+        for array in [x.data if isinstance(x, Tensor) else x for x in held] + [
+            known.array for known in self.known.values()
+        ]:
+            if writes.time(array) > self.start and id(owner_of(array)) not in self.written_memory:
+                raise TraceError(
+                    "compile: an array is written to by something else than an op",
+                    "in-place operations on Tensors, which are repeated at each call",
+                    f"{array.shape} {array.dtype}",
+                    "leave this part out of the compiled function",
+                )
 
     def graph(self, outputs: Iterable[Value]) -> Graph:
         """What was traced, up to these outputs."""

@@ -67,7 +67,7 @@ def swiglu(x):
 def layer_norm(x, weight, bias, *, eps):
     """`(x - mean) / sqrt(var + eps) * weight + bias` along the last axis: (…, C), (C,) or None, (C,) or None -> (…, C)."""
     average = mean(x, axis=-1, keepdims=True)
-    shift = _constant(average)  # the variance is mean((x - shift)²) - (average - shift)² for any: its gradient takes no sum
+    shift = _constant(average)  # any would do: that it is no function of x saves the gradient a sum
     variance = mean((x - shift) ** 2, axis=-1, keepdims=True) - (average - shift) ** 2
     normal = (x - average) * rsqrt(variance + eps)
     normal = normal if weight is None else normal * weight
