@@ -46,7 +46,7 @@ PYTORCH_ARGUMENTS = {
     "index": "indices", "src": "values", "shifts": "shift", "attn_mask": "mask", "pad": "pad_width", "interpolation": "method",
     "sorted_sequence": "a", "equation": "subscripts", "split_size_or_sections": "indices_or_sections",
     "sections": "indices_or_sections", "indices": "index indices_or_sections", "train": "training", "M": "m", "weight": "weights",
-    "some": "full_matrices", "descending": "largest", "reps": "repeats",
+    "some": "full_matrices", "unitriangular": "unit_diagonal", "descending": "largest", "reps": "repeats",
 }  # fmt: skip
 # Options of NumPy and PyTorch, and what does the same where a function does not take them.
 UNOFFERED = {
@@ -60,7 +60,7 @@ UNOFFERED = {
     "overwrite_input": "inputs stay as they are", "max_norm": "scale the rows of the weight", "norm_type": "scale the rows of the weight",
     "scale_grad_by_freq": "gradients are sums", "out_int32": "positions are int64", "sparse_grad": "gradients are dense",
     "as_tuple": "it gives a tuple, a tensor for each axis; mg.stack(mg.nonzero(x), axis=-1) has a row for each place",
-    "right": "use side='right'", "retstep": "the step is x[1] - x[0]", "allow_pickle": "there is no pickle",
+    "right": "use side='right'", "upper": "lower=False is the upper one", "retstep": "the step is x[1] - x[0]", "allow_pickle": "there is no pickle",
     "mmap_mode": "files are mapped if they can be",
     "verbose": "print what you want to see", "batch_first": "batches always come first",
 }  # fmt: skip

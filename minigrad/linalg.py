@@ -6,6 +6,7 @@ Most of it is also there as `mg.NAME`. `cross`, `diagonal`, `trace`, `matrix_nor
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from . import functions as _functions
@@ -126,7 +127,8 @@ def vector_norm(x: Any, axis: Any = None, keepdims: bool = False, ord: Any = 2) 
     x = x if isinstance(x, Tensor) else Tensor(x)
     axes = tuple(range(x.ndim)) if axis is None else (axis,) if not isinstance(axis, (tuple, list)) else tuple(axis)
     moved = _functions.moveaxis(x, axes, tuple(range(-len(axes), 0))) if len(axes) < x.ndim else x
-    lines = _functions.reshape(moved, (*moved.shape[: x.ndim - len(axes)], -1))
+    kept = x.ndim - len(axes)
+    lines = _functions.reshape(moved, (*moved.shape[:kept], math.prod(moved.shape[kept:])))
     result = norm(lines, ord, -1)
     return _functions.expand_dims(result, tuple(sorted(i % x.ndim for i in axes))) if keepdims and axes else result
 

@@ -157,3 +157,16 @@ def test_a_wide_complex_matrix_is_the_product_of_its_factors():
     a = mg.tensor(np.random.default_rng(0).standard_normal((2, 3, 2)) @ np.array([1, 1j]))  # (2, 3)
     q, r = mg.qr(a)
     np.testing.assert_allclose((q @ r).numpy(), a.numpy(), atol=1e-12)
+
+
+@pytest.mark.parametrize("axis", [0, -1, (0, 2), (2, 0)])
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_lengths_of_vectors_beside_an_empty_axis_are_numpys(axis, keepdims):
+    x = np.ones((2, 0, 3))
+    expected = np.linalg.vector_norm(x, axis=axis, keepdims=keepdims)
+    assert mg.linalg.vector_norm(mg.tensor(x), axis=axis, keepdims=keepdims).shape == expected.shape
+
+
+def test_an_axis_beside_an_empty_one_is_unflattened_with_an_unknown_size():
+    assert mg.unflatten(mg.ones(4, 0, 3), 0, (2, -1)).shape == (2, 2, 0, 3)
+    assert mg.unflatten(mg.ones(4, 0, 3), 1, (2, -1)).shape == (4, 2, 0, 3)

@@ -646,6 +646,8 @@ def test_names_that_others_keep_elsewhere_are_found(owner, theirs, ours):
         ("searchsorted", "right", "side='right'"),
         ("nonzero", "as_tuple", "stack"),
         ("exp", "dtype", "astype"),
+        ("solve_triangular", "unitriangular", "write unit_diagonal= instead"),
+        ("solve_triangular", "upper", "lower=False"),
     ],
 )
 def test_arguments_from_pytorch_and_numpy_are_translated(name, theirs, ours):

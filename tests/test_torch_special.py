@@ -36,6 +36,14 @@ def sorted_and_values(draw: Any, **attrs: Any) -> Any:
     return [draw(arrays(None, -3.0, 3.0, (0.0, 1.0, 2.0))), edges], {name: draw(value) for name, value in attrs.items()}
 
 
+@st.composite
+def with_a_number(draw: Any) -> Any:
+    """An array with NaN in it, but with a number on every line along an axis."""
+    (a,), attrs = draw(along(special=NAN))
+    np.moveaxis(a, attrs["axis"], 0)[0] = 0.5
+    return [a], attrs
+
+
 def over(function: Any) -> Any:
     """A function of PyTorch's with `dim` in place of `axis`."""
     return lambda a, axis, **rest: function(a, dim=axis, **rest)
@@ -57,6 +65,8 @@ CASES = {
         ours=lambda a, n: mg.polygamma(n, a),
     ),
     "sinc": Case(torch.sinc, some(special=(0.0, 1.0)), orders=1),  # PyTorch's second derivative at 0 is 0
+    "sinc: away from 0": Case(torch.sinc, some(low=0.2, high=3.0)),
+    "sinc: negative": Case(torch.sinc, some(low=-3.0, high=-0.2)),
     "logit": Case(torch.logit, some(low=0.02, high=0.98)),
     "logit: eps": Case(torch.logit, some(low=-0.3, high=1.3, eps=st.sampled_from([0.01, 0.2]))),
     "xlogy": Case(torch.xlogy, some(2, low=0.2, special=(0.5,))),
@@ -74,6 +84,7 @@ CASES = {
     "isclose": Case(torch.isclose, some(2, special=(1.0, np.inf)), orders=0),
     "nansum": Case(over(torch.nansum), along(special=NAN)),
     "nanmean": Case(over(torch.nanmean), along(special=NAN), orders=0),
+    "nanmean: of something": Case(over(torch.nanmean), with_a_number()),
     "logcumsumexp": Case(over(torch.logcumsumexp), along()),
     "cummax": Case(over(torch.cummax), along(special=(0.0, 1.0)), orders=1),
     "cummin": Case(over(torch.cummin), along(special=(0.0, 1.0)), orders=1),
@@ -92,6 +103,17 @@ CASES = {
 @given(data=st.data())
 def test_values_and_derivatives_equal_pytorchs(label: str, data: st.DataObject) -> None:
     compare_case(label.partition(":")[0], CASES[label], data)
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_derivatives_of_lgamma_are_those_of_pytorch_to_its_nine_digits(times: int) -> None:
+    points = np.concatenate([np.linspace(0.2, 20.0, 40), np.linspace(-2.9, -2.1, 7)])
+    x, theirs = mg.tensor(points, requires_grad=True), torch.tensor(points, requires_grad=True)
+    y, z = mg.lgamma(x), torch.lgamma(theirs)
+    for _ in range(times):
+        (y,) = mg.autograd.grad(y.sum(), x, create_graph=True)
+        (z,) = torch.autograd.grad(z.sum(), theirs, create_graph=True)
+    np.testing.assert_allclose(y.detach().numpy(), z.detach().numpy(), rtol=1e-8)
 
 
 def test_the_second_derivative_of_sinc_at_0_is_the_limit_and_not_0_as_in_pytorch() -> None:

@@ -216,7 +216,8 @@ def unflatten(a, *, axis, sizes):
             f"a product of {a.shape[axis]}, the size of axis {axis} of {a.shape}; one size may be -1",
             f"sizes={sizes}",
         )
-    return reshape(a, shape=(*a.shape[:axis], *sizes, *a.shape[axis + 1 :]))
+    whole = [a.shape[axis] // known if n == -1 else n for n in sizes]
+    return reshape(a, shape=(*a.shape[:axis], *whole, *a.shape[axis + 1 :]))
 
 
 @composite
