@@ -54,7 +54,8 @@ class Packed:
         expected = self.shape[0], row_bytes(format, self.shape[1])
         if data.shape != expected:
             raise ShapeError(f"Packed: these are not the bytes of {self.shape} in {format}", expected, data.shape)
-        self.tensor = wrap(data.view(np.ndarray) if isinstance(data, np.ndarray) else data)
+        is_mapped = isinstance(data, np.ndarray) and type(data) is not np.ndarray
+        self.tensor = wrap(data.view(np.ndarray) if is_mapped else data)
 
     @classmethod
     def from_floats(cls, weight: Any, format: str) -> Packed:
@@ -98,7 +99,7 @@ class Packed:
 
     def __getitem__(self, rows: Any) -> Packed:
         """Some of its rows, in the same memory where these are a slice."""
-        picked = self.data[rows]
+        picked = self.tensor[rows]
         if picked.ndim != 2:
             raise ArgumentError("Packed: only rows can be taken out, several at once", "packed[2:5]", repr(rows))
         return Packed(picked, self.format, (len(picked), self.shape[1]))

@@ -9,6 +9,8 @@ from ...engine.backend import on_device_of
 from ...engine.tensor import Tensor, wrap
 from ...errors import GradientError, ShapeError
 from ...ops.creation import empty
+from ...ops.layout.joining import concatenate
+from ...tracer import is_compiling
 
 __all__ = ["KVCache", "StackCache", "StateCache"]
 
@@ -39,6 +41,10 @@ class KVCache:
         """Add the rows of new tokens, (B, h, new, E) each; returns all keys and all values."""
         _check_unrecorded(keys, values)
         start, stop = self.length, self.length + keys.shape[2]
+        if self.keys is not None and self.values is not None and is_compiling():  # which sees ops, and no writes
+            joined = concatenate([self.keys, keys], axis=2), concatenate([self.values, values], axis=2)
+            self._stores, self.length = list(joined), stop
+            return joined
         if not self._stores and self.room <= stop:
             self._stores, self.length = [keys, values], stop
             return keys, values
