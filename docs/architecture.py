@@ -66,7 +66,7 @@ LAYERS = [
     },
     {
         "array_api": "the array API standard",
-        "web": "the server of pages",
+        "web": "pages: runtime and server",
         "check": "gradients, numerically",
         "nn": "modules and layers",
         "optim": "optimisers, schedules",

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.browser import CHROMIUM
 
 ROOT = Path(__file__).resolve().parent.parent
 OPTIMIZERS = ["SGD", "SGD with momentum", "RMSprop", "Adam", "AdamW", "LAMB"]
@@ -121,6 +122,17 @@ def test_tokenizers_of_real_models_agree_or_are_named_with_their_packages() -> N
     result = json.loads(run("benchmarks.tokenizers", "--quick", "--json").stdout.splitlines()[-1])
     assert result["differ"] == 0
     assert all("missing" in one or one["agree"] == one["lines"] for one in result["detail"]["tokenizers"].values())
+
+
+def test_the_page_of_a_translator_says_what_python_says() -> None:
+    if CHROMIUM is None:
+        pytest.skip("needs a browser: apt-get install chromium")
+    pytest.importorskip("playwright", reason="needs playwright: pip install playwright")
+    result = json.loads(
+        run("benchmarks.pages", "tutorials/runs/translator", "--quick", "--json").stdout.splitlines()[-1]
+    )
+    assert (result["same"], result["sentences"], result["console"]) == (40, 40, [])
+    assert result["milliseconds"].keys() == {"median", "95 %", "most"}
 
 
 @pytest.mark.transformers

@@ -102,7 +102,7 @@ def test_help_of_every_command_has_an_example_that_can_be_called_so(name, capsys
         (["sample", "runs/x", "caf\udce9"], r"PROMPT: expected text in UTF-8, got 'caf\udce9'"),
         (["translate", "caf\udce9"], r"TEXT: expected text in UTF-8, got 'caf\udce9'"),
         (["attention", "runs/x", "caf\udce9"], r"TEXT: expected text in UTF-8, got 'caf\udce9'"),
-        (["export", "runs/x"], "-o"),
+        (["export", "runs/x"], "minigrad export RUN page.html"),
     ],
 )
 def test_a_wrong_call_gets_one_line_and_exit_code_2(arguments, part, capsys, tmp_path, monkeypatch):

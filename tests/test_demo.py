@@ -25,6 +25,8 @@ def test_a_demo_that_has_not_learned_shows_everything_and_says_so(tmp_path, caps
     assert re.search(r"Failure: \d+ of 12 phrases are exact, and \d+\.\d % of 12 sentences it never saw", shown)
     page = (out / "report.html").read_text(encoding="utf-8")
     assert "<svg" in page and str(out / "report.html") in shown
+    translator = (out / "translator.html").read_text(encoding="utf-8")
+    assert 'id="input"' in translator and f"try it:      {out / 'translator.html'}" in shown
     assert list((out / "frames").glob("*.svg"))  # where the words of a translation look, as it learns
 
 

@@ -308,7 +308,7 @@ show(seen.alignment(), "12_small_alignment")
 #
 # ```sh
 # minigrad train translator:small dim=20 heads=2 pairs=16000 epochs=8 smoothing=0 lr=0.007 --out runs/small
-# minigrad export runs/small -o tutorials/runs/translator
+# minigrad export runs/small tutorials/runs/translator
 # ```
 #
 # in about a minute on one core. (With `MINIGRAD_THREADS=1` before the first command, sums are made in the same order, and

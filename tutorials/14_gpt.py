@@ -177,7 +177,7 @@ print("largest change at each place:", change.numpy().round(3))
 #
 # ```sh
 # minigrad train gpt layers=2 dim=64 context=96 positions=rotary steps=1400 lr=0.004 --out runs/gpt
-# minigrad export runs/gpt -o tutorials/runs/gpt
+# minigrad export runs/gpt tutorials/runs/gpt
 # ```
 #
 # That took a bit more than a minute on one core. (`rotary` is another way to tell positions; tutorial 9 has it.)
@@ -399,7 +399,7 @@ for name, size in SIZES.items():
 #
 # ```sh
 # minigrad train gpt:few-shot dim=32 heads=2 steps=800 --out runs/few_shot
-# minigrad export runs/few_shot -o tutorials/runs/few_shot
+# minigrad export runs/few_shot tutorials/runs/few_shot
 # ```
 
 # %%

@@ -134,7 +134,7 @@ for name, which in {"<mask>": fed == MASK, "another": (fed != MASK) & (fed != ma
 #
 # ```sh
 # minigrad train bert --out runs/bert
-# minigrad export runs/bert -o tutorials/runs/bert
+# minigrad export runs/bert tutorials/runs/bert
 # ```
 
 # %%

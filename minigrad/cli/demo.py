@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import webbrowser
 from argparse import Namespace
+from pathlib import Path
+from typing import Any
 
+from ..errors import MinigradError
 from .console import as_command, printable
 from .models import configured, looked_up, setting_hint
 from .parser import (
@@ -31,6 +37,7 @@ def _arguments(parser: Parser) -> None:
     parser.add_argument("--seed", type=whole_number, default=0, metavar="N", help="random seed (default: 0)")
     parser.add_argument("--steps", type=count, metavar="N", help="stop after N steps (default: the model's)")
     parser.add_argument("--out", metavar="DIR", help="the run's directory (default: runs/demo)")
+    parser.add_argument("--no-open", action="store_true", help="do not open the model's page in a browser")
     flag_threads(parser)
 
 
@@ -57,14 +64,38 @@ def _demo(options: Namespace) -> int:
     if result.reason == "interrupted":
         return 130
     print(printable(f"\nevaluating: {demo.evaluating}"), flush=True)
-    found = demo.evaluate(zoo.load(out), out)
+    loaded = zoo.load(out)
+    found = demo.evaluate(loaded, out)
     print(printable(found.shown))
-    page = reported(out)
-    labels = {**({"see it": str(page)} if page else {}), **{k: as_command(*v) for k, v in found.commands.items()}}
+    report, page = reported(out), _page(loaded, out)
+    labels = {
+        **({"see it": str(report)} if report else {}),
+        **({"try it": str(page)} if page else {}),
+        **{k: as_command(*v) for k, v in found.commands.items()},
+    }
     width = max(map(len, labels), default=0) + 1
     print(printable("\n" + "\n".join(f"{f'{label}:':{width}} {text}" for label, text in labels.items())))
     print(printable(f"\n{'Success' if found.is_success else 'Failure'}: {found.verdict}"))
+    if page is not None and not options.no_open and _has_screen():
+        webbrowser.open(page.absolute().as_uri())
     return 0 if found.is_success else 1
+
+
+def _page(loaded: Any, out: Path) -> Path | None:
+    """The model as a page in its run's directory; None, with the reason printed, where there can be none."""
+    from ..zoo.pages import export_page
+
+    try:
+        return export_page(loaded, Path(out) / f"{loaded.spec.name}.html")
+    except MinigradError as error:
+        print(printable(f"minigrad: there is no page: {str(error).splitlines()[0]}"), file=sys.stderr)
+        return None
+
+
+def _has_screen() -> bool:
+    """Whether a person sits before a screen that a browser could open on."""
+    is_desktop = sys.platform in ("darwin", "win32") or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY")))
+    return is_desktop and sys.stdout.isatty()
 
 
 def _hint(options: Namespace, flag: str, value: str | None) -> str | None:

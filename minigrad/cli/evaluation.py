@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = ["AVERAGE", "EVAL", "EXPORT", "PREDICT"]
 
+PAGES = (".html", ".htm")
+WEIGHTS = ("int8", "float32")  # those of minigrad.zoo.pages, which is loaded when a page is written
 LAST = 3  # checkpoints that are averaged by default
 
 
@@ -111,17 +113,41 @@ def _average(options: Namespace) -> int:
 
 def _export_arguments(parser: Parser) -> None:
     parser.add_argument("run_directory", metavar="DIR", help="a run's directory, or a checkpoint file")
-    parser.add_argument("-o", "--output", required=True, metavar="FOLDER", help="a folder that is new, or empty")
+    parser.add_argument(
+        "target", nargs="?", metavar="OUT",
+        help="a folder that is new, or empty; or a page, whose name ends in .html, that runs the model in any browser",
+    )  # fmt: skip
+    parser.add_argument("-o", "--output", metavar="OUT", help="the same, as an option")
+    parser.add_argument(
+        "--weights", choices=WEIGHTS, help="how a page keeps weights (default: int8 if they have more than a megabyte)"
+    )
 
 
 def _export(options: Namespace) -> int:
     from ..zoo import load
     from ..zoo.export import export
 
-    folder = export(load(options.run_directory), options.output)
+    if (options.target is None) == (options.output is None):
+        raise Usage("where is it to be written? Give a folder, or a page: minigrad export RUN page.html")
+    target = options.target or options.output
+    if os.path.splitext(target)[1].lower() in PAGES:
+        return _export_page(options, target)
+    if options.weights is not None:
+        raise Usage("--weights is for pages, whose names end in .html; a folder keeps the weights as they are")
+    folder = export(load(options.run_directory), target)
     files = sorted(path.name for path in folder.iterdir())
     print(printable(f"wrote {', '.join(files)} to {folder}"))
     print(printable(f"use it: {as_command('eval', folder)}"))
+    return 0
+
+
+def _export_page(options: Namespace, target: str) -> int:
+    from ..zoo import load
+    from ..zoo.pages import export_page
+
+    page = export_page(load(options.run_directory), target, options.weights)
+    print(printable(f"wrote {page} ({page.stat().st_size / 1e6:.1f} MB)"))
+    print("open it in a browser: the model runs there, and nothing needs a network")
     return 0
 
 
@@ -136,5 +162,8 @@ AVERAGE = Command(
     _average,
 )
 EXPORT = Command(
-    "write a trained model as a folder to share", "minigrad export runs/xor -o xor-1", _export_arguments, _export
+    "write a trained model as a page, or as a folder to share",
+    "minigrad export runs/xor xor.html",
+    _export_arguments,
+    _export,
 )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import nearest
 from .config import configure
+from .page import Choice, Page, Picture, Slider
 from .registry import Entry, PluginError, find
 from .registry import list_models as list
 from .spec import Config, Data, Demo, DemoResult, ModelSpec, option
@@ -45,6 +46,6 @@ if not TYPE_CHECKING:  # a type checker knows what is here
 
 
 __all__ = [
-    "Config", "Data", "Demo", "DemoResult", "Entry", "Loaded", "ModelSpec", "PluginError", "configure", "create", "find", "list", "load",
-    "load_as", "newest_run", "option", "resume", "train", "trainer_of",
+    "Choice", "Config", "Data", "Demo", "DemoResult", "Entry", "Loaded", "ModelSpec", "Page", "Picture", "PluginError", "Slider",
+    "configure", "create", "find", "list", "load", "load_as", "newest_run", "option", "resume", "train", "trainer_of",
 ]  # fmt: skip

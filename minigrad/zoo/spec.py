@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..errors import ArgumentError, nearest
+from .page import Page
 
 __all__ = ["Config", "Data", "Demo", "DemoResult", "ModelSpec", "option"]
 
@@ -122,7 +123,7 @@ class ModelSpec:
     takes, and "tokens", one for each position; and if there are, "keys" (the tokens that cross-attention looks at),
     "chosen" (the token that is chosen at each position), "sentences" (what was read, and what was written),
     "options" of the call, "vocabulary" (the names of the tokens that the logits are of), "logits", and "row".
-    `demo` is what `minigrad demo` shows.
+    `demo` is what `minigrad demo` shows. `page(loaded)` is a zoo.Page, with names and ranges for the exported page.
 
     Optional, of checks:
     `tiny` are settings for quick checks. `example_inputs` are strings that `predict` answers, or a function of the
@@ -149,6 +150,7 @@ class ModelSpec:
     draw: Callable[[Any], Any] | None = None
     attend: Callable[[Any, str], dict[str, Any]] | None = None
     demo: Demo | None = None
+    page: Callable[[Any], Page] | None = None
     metric: str = "loss"  # which number of a validation says what is best
     maximize: bool = False
     example_inputs: Sequence[str] | Callable[[Any], Sequence[str]] = ()

@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 from minigrad.errors import ArgumentError
-from minigrad.zoo import Config, Data, ModelSpec, option
+from minigrad.zoo import Config, Data, ModelSpec, Page, option
 
 TASKS = ("pretrain", "fill", "embed", "classify", "tag", "answer", "similar")
 TUNED = ("classify", "tag", "answer", "similar")
@@ -169,6 +169,13 @@ def example_inputs(config: BertConfig) -> tuple[str, ...]:
     return ASKED[config.task].instances
 
 
+def page(loaded: Any) -> Page:
+    """Words for blanks, or the classes of a text; what else it may be fine-tuned for has no page."""
+    from .prediction import page
+
+    return page(loaded)
+
+
 def after(loaded: Any, folder: Any) -> str | None:
     """How to go on from pretraining; on somebody's own text, with labels of their own."""
     import shlex
@@ -204,4 +211,5 @@ spec = ModelSpec(
     samples=samples,
     attend=attend,
     after=after,
+    page=page,
 )  # fmt: skip

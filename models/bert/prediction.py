@@ -8,6 +8,7 @@ import numpy as np
 
 import minigrad as mg
 from minigrad.errors import ArgumentError
+from minigrad.zoo import Page
 
 from .batches import PAIRED
 from .tokens import BLANK, PIECE, Frame, Specials, encoded, encoded_for, encoded_words, joined, texts_of
@@ -165,6 +166,30 @@ ANSWERS: dict[str, Any] = {
     "pretrain": fill, "fill": fill, "embed": compare, "classify": classify, "tag": tag, "answer": locate,
     "similar": compare,
 }  # fmt: skip
+
+
+def page(loaded: Any) -> Page:
+    """What the exported page computes and shows; the tasks that say something about words or pairs have no page."""
+    model, task = loaded.model, loaded.config.task
+    if ANSWERS[task] is classify:
+        return Page(
+            kind="classes", function=lambda ids: model.head(model(ids), ids), answers=loaded.config.classes,
+            examples=ASKED[task].instances,
+        )  # fmt: skip
+    if ANSWERS[task] is not fill:
+        raise ArgumentError(
+            f"bert of task={task} has no page",
+            "pretrain, fill or classify",
+            task,
+            "share a folder: minigrad export RUN FOLDER",
+        )
+
+    def blanks(ids: Any) -> Any:
+        hidden = model(ids)
+        words = model.head.words(hidden, model.tokens.weight)
+        return [words, model.head.follows(hidden, ids)] if "follows" in model.head.answers else words
+
+    return Page(function=blanks, examples=ASKED[task].instances)
 
 
 def attend(loaded: Any, text: str) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from minigrad_models.digits import ImageConfig, data, evaluate, example, loss, predict, schedule
+from minigrad_models.digits import ImageConfig, data, evaluate, example, loss, page, predict, schedule
 
 from minigrad.zoo import ModelSpec, option
 
@@ -112,6 +112,7 @@ spec = ModelSpec(
     tiny={"hidden": (32,), "images": 200, "held_out": 100},
     verbs={"pack": pack, "unpack": unpack},
     after=after,
+    page=page,
     example_inputs=("3", "7:1"),
     estimates_gradients="they go straight through the rounding of the weights",
 )

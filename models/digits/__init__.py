@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from minigrad.zoo import Config, Data, ModelSpec, option
+from minigrad.zoo import Config, Data, ModelSpec, Page, Picture, option
 
 
 @dataclass(frozen=True)
@@ -112,6 +112,13 @@ def evaluate(loaded: Any, path: str | None) -> dict[str, Any]:
     }
 
 
+def page(loaded: Any) -> Page:
+    """The exported page fits a drawing into the image as `predict` does."""
+    from .images import MARGIN
+
+    return Page(picture=Picture(margin=MARGIN, stroke=0.11))
+
+
 def after(loaded: Any, folder: Any) -> str:
     """The accuracy on test images beside that of a linear softmax trained alike, and what is taken for what."""
     from minigrad.zoo import trainer_of
@@ -149,5 +156,6 @@ spec = ModelSpec(
     presets={"linear": {"net": "linear"}, "wide": {"channels": 16, "hidden": 128}},
     tiny={"channels": 2, "hidden": 8, "images": 200, "held_out": 100},
     after=after,
+    page=page,
     example_inputs=("3", "7:1"),
 )

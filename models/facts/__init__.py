@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from minigrad.zoo import Config, Data, ModelSpec, option
+from minigrad.zoo import Choice, Config, Data, ModelSpec, Page, option
 
 
 @dataclass(frozen=True)
@@ -168,6 +168,15 @@ def entries(loaded: Any) -> list[Any]:
     return memory(loaded.model)
 
 
+def page(loaded: Any) -> Page:
+    """A choice of each name."""
+    from .model import ANSWERS, FACTS, FIRST, LAST, indices
+
+    first, last = indices(next(iter(FACTS)))
+    names = [Choice("first name", FIRST, first), Choice("last name", LAST, last)]
+    return Page(inputs=names, answers=ANSWERS, examples=[*FACTS][:4])
+
+
 spec = ModelSpec(
     name="facts",
     task="classification",
@@ -185,4 +194,5 @@ spec = ModelSpec(
     tiny={"steps": 300},
     verbs={"gates": neurons, "memory": entries},
     after=after,
+    page=page,
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from minigrad.errors import ArgumentError
-from minigrad.zoo import Config, Data, ModelSpec, option
+from minigrad.zoo import Config, Data, ModelSpec, Page, option
 
 
 @dataclasses.dataclass(frozen=True)
@@ -206,6 +206,16 @@ def attend(loaded: Any, text: str) -> dict[str, Any]:
     return {"inputs": (np.array([ids]),), "tokens": [vocabulary[i] for i in ids], "vocabulary": vocabulary}
 
 
+def page(loaded: Any) -> Page:
+    """What the exported page writes at first: of a model that answers, the whole answer, and always the likeliest."""
+    config = loaded.config
+    answer = {"sort": config.digits, "few-shot": 3}.get(config.task)
+    prompt = _task(config).prompt(config) or (example_inputs(config)[0] if loaded.arguments["data"] is None else "")
+    return Page(
+        settings={} if answer is None else {"tokens": answer, "temperature": 0.0}, examples=[prompt] if prompt else []
+    )
+
+
 def after(loaded: Any, folder: Any) -> str:
     """How to have it write."""
     import shlex
@@ -259,4 +269,5 @@ spec = ModelSpec(
     samples=samples,
     attend=attend,
     after=after,
+    page=page,
 )  # fmt: skip

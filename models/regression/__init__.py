@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from minigrad.zoo import Config, Data, ModelSpec, option
+from minigrad.zoo import Config, Data, ModelSpec, Page, Slider, option
 
 FAR = 1e6  # how far out a value may be asked for
 
@@ -129,6 +129,11 @@ def draw(loaded: Any) -> Any:
     return fit(*points(), lambda x: f(x[:, None]), "sin(x)")
 
 
+def page(loaded: Any) -> Page:
+    """A slider over the points that were learned from, and somewhat further."""
+    return Page(inputs=[Slider("x", -12, 12, 1.5, 0.1)], answers=["sin(x), learned"])
+
+
 spec = ModelSpec(
     name="regression",
     task="regression",
@@ -148,4 +153,5 @@ spec = ModelSpec(
     tiny={"steps": 300},
     after=after,
     draw=draw,
+    page=page,
 )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from minigrad.errors import ArgumentError
-from minigrad.zoo import Config, Data, ModelSpec, option
+from minigrad.zoo import Config, Data, ModelSpec, Page, Slider, option
 
 
 @dataclass(frozen=True)
@@ -163,6 +163,12 @@ def draw(loaded: Any) -> Any:
     return directions(loaded.model.W.numpy(), f"{config.features} features in {config.dims} dimensions")
 
 
+def page(loaded: Any) -> Page:
+    """A slider for each feature; what comes back of it is the answer."""
+    names = [f"feature {i}" for i in range(loaded.config.features)]
+    return Page(inputs=[Slider(name, 0, 1, float(i == 0)) for i, name in enumerate(names)], answers=names)
+
+
 spec = ModelSpec(
     name="superposition",
     task="interpretability",
@@ -189,4 +195,5 @@ spec = ModelSpec(
     },
     after=after,
     draw=draw,
+    page=page,
 )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from minigrad.errors import ArgumentError
-from minigrad.zoo import Config, Data, Demo, DemoResult, ModelSpec, option
+from minigrad.zoo import Config, Data, Demo, DemoResult, ModelSpec, Page, option
 
 CORPORA = ("phrasebook", "pairs", "reverse", "denoise", "multi30k", "tatoeba")
 ACTIVATIONS = ("relu", "gelu", "gelu_tanh", "silu", "tanh", "swiglu", "geglu", "geglu_tanh", "reglu")
@@ -241,6 +241,20 @@ def after(loaded: Any, folder: Any) -> str:
     return f"ask it: {shlex.join(['minigrad', *verb])}"
 
 
+def page(loaded: Any) -> Page:
+    """How the exported page writes a text before it becomes tokens, as `translate` does."""
+    from .corpus import form_of
+
+    config = loaded.config
+    form = form_of(config)
+    settings = {
+        "form": form, "by_sentence": form == "phrasebook", "longest": config.max_length, "prefix": config.prefix,
+        "gaps": config.corpus == "denoise",
+    }  # fmt: skip
+    examples = DEMO_SENTENCES if config.corpus == "phrasebook" else example_inputs(config)
+    return Page(settings=settings, examples=examples)
+
+
 def _demo(loaded: Any, folder: Any) -> DemoResult:
     """How much of the phrasebook, and of sentences that it never saw, is exactly right; success means enough of both."""
     scores = loaded.evaluate()
@@ -331,5 +345,6 @@ spec = ModelSpec(
     attend=attend,
     after=after,
     demo=DEMO,
+    page=page,
     example_inputs=example_inputs,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from minigrad.zoo import Config, Data, ModelSpec, option
+from minigrad.zoo import Config, Data, ModelSpec, Page, option
 
 SHOWN = ("dog", "red", "ana", "soup", "painter")  # whose neighbours are shown when training ends
 DRAWN = ("animal", "voice", "colour", "job", "girl", "weather")  # kinds of words on the map
@@ -188,6 +188,21 @@ def draw(loaded: Any) -> Any:
     return embedding_map(points.directions[places], words, known if own else None, title="words")
 
 
+def page(loaded: Any) -> Page:
+    """The cosines of a word with all words but the tokenizer's special ones."""
+    import minigrad as mg
+    from minigrad.data import SPECIALS
+
+    first, points = len(SPECIALS), word_space(loaded)
+    directions = mg.tensor(points.directions.astype("float32"))
+
+    def cosines(word: Any) -> Any:
+        return directions[word - first] @ directions.T  # (1,) -> (1, words)
+
+    known = [word for word in SHOWN if word in points.place] or points.words[: len(SHOWN)]
+    return Page(kind="words", function=cosines, settings={"first": first}, examples=known)
+
+
 spec = ModelSpec(
     name="word2vec",
     task="embedding",
@@ -214,4 +229,5 @@ spec = ModelSpec(
     after=after,
     samples=neighbours,
     draw=draw,
+    page=page,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from minigrad.zoo import Config, Data, ModelSpec, option
+from minigrad.zoo import Config, Data, ModelSpec, Page, Slider, option
 
 FAR = 1e6  # the greatest number that may be asked about
 BARE = 100  # how many bare networks are trained to see how often they get stuck
@@ -122,6 +122,15 @@ def draw(loaded: Any) -> Any:
     )
 
 
+def page(loaded: Any) -> Page:
+    """Two sliders."""
+    return Page(
+        inputs=[Slider(name, 0, 1, 1 - k) for k, name in enumerate("ab")],
+        answers=["a xor b"],
+        examples=["0 0", "0 1", "1 0", "1 1"],
+    )
+
+
 spec = ModelSpec(
     name="xor",
     task="classification",
@@ -142,4 +151,5 @@ spec = ModelSpec(
     verbs={"stuck": stuck},
     after=after,
     draw=draw,
+    page=page,
 )

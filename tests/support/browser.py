@@ -57,5 +57,7 @@ def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
 
 
 def _only(address: str, asked: str, complaints: list[str]) -> None:
-    if asked.partition("#")[0] != address and not asked.startswith("data:"):
+    if asked.partition("#")[0] != address and not asked.startswith(
+        ("data:", "blob:")
+    ):  # a worker's script is a blob of the page
         complaints.append(f"the page asked for {asked}")

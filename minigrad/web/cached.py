@@ -1,0 +1,95 @@
+"""Generating with a cache as two programs: one reads the beginning and makes the cache, one takes a token and the cache.
+
+A cache is whatever object the model keeps between calls: the Tensors in it become inputs and outputs of the programs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..engine.modes import no_grad
+from ..engine.tensor import Tensor, wrap
+from ..errors import ArgumentError
+from ..ir import Graph, Size
+from .program import traced
+
+__all__ = ["traced_steps"]
+
+DEEPEST = 8  # so deep in lists and objects are the tensors of a cache
+Call = Callable[..., Tensor]
+
+
+def traced_steps(
+    model: Any, call: Call, starts: Sequence[Sequence[Any]], primes: Sequence[Sequence[Any]]
+) -> tuple[Graph, Graph, list[bool]]:
+    """The programs `start(*given, tokens)` and `step(*given, token, *state)`, and which parts of the state have a row for each of the batch.
+
+    `call(cache, *given, tokens)` returns the logits of the next token, (B, V), and changes the cache. Both programs return
+    these, then the state. `starts` and `primes` are two lists of arguments each, of other sizes: those of the first call of a single
+    row, and those of the first call of several rows, after which a step is traced.
+    """
+
+    def start(*given: Tensor) -> list[Tensor]:
+        cache = model.new_cache()
+        return [call(cache, *given), *_tensors(cache)]
+
+    steps = [_step(model, call, prime) for prime in primes]
+    function, arrays = steps[0]
+    other, others = steps[1]
+    first = traced(start, *starts, holding=[model])
+    second = traced(function, arrays, others, otherwise=other, holding=[model])
+    given = len(primes[0]) - 1
+    batch = second.inputs[given].shape[0]
+    rows = [
+        isinstance(v.shape[0], Size) and v.shape[0] == batch if v.shape else False for v in second.inputs[given + 1 :]
+    ]
+    return first, second, rows
+
+
+def _step(model: Any, call: Call, prime: Sequence[Any]) -> tuple[Callable[..., Any], list[Any]]:
+    """The function of one step after the call `prime`, and arrays that it takes."""
+    cache = model.new_cache()
+    with no_grad():
+        call(cache, *[wrap(np.array(x)) for x in prime])
+    *given, tokens = prime
+    places = list(_places(cache))
+    state = [owner[key] for owner, key in places]
+
+    def step(*inputs: Tensor) -> list[Tensor]:
+        for (owner, key), value in zip(places, inputs[len(prime) :]):
+            owner[key] = value
+        made = call(cache, *inputs[: len(prime)])
+        after = _tensors(cache)
+        if len(after) != len(places):
+            raise ArgumentError(
+                "page: the cache of the model has other tensors after each step", len(places), len(after)
+            )
+        return [made, *after]
+
+    return step, [*given, tokens[:, -1:], *[t.numpy().copy() for t in state]]
+
+
+def _tensors(cache: Any) -> list[Tensor]:
+    return [owner[key] for owner, key in _places(cache)]
+
+
+def _places(thing: Any, depth: int = DEEPEST) -> Iterator[tuple[Any, Any]]:
+    """Where the Tensors in an object are: `owner[key]`, in a fixed order."""
+    slots = [name for kind in type(thing).__mro__ for name in getattr(kind, "__slots__", ()) if hasattr(thing, name)]
+    if isinstance(thing, (list, dict)):
+        owner: Any = thing
+    elif hasattr(thing, "__dict__") and not isinstance(thing, (type, np.ndarray)):
+        owner = vars(thing)
+    elif slots:
+        raise ArgumentError(f"page: a cache of {type(thing).__name__} has slots, which cannot be traced")
+    else:
+        return
+    for key in list(owner) if isinstance(owner, dict) else range(len(owner)):
+        part = owner[key]
+        if isinstance(part, Tensor):
+            yield owner, key
+        elif depth and not hasattr(part, "compiled_state"):  # a module has parameters, not a state
+            yield from _places(part, depth - 1)

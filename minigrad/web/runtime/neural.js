@@ -1,0 +1,157 @@
+// Kernels of layers: norms, attention, gated sums, and weights in eight bits.
+
+function rows(x) {
+  const width = x.shape[x.shape.length - 1];
+  return [width ? x.size / width : 0, width];
+}
+
+KERNELS.layer_norm = ([x, weight, bias], { eps }, [dtype]) => {
+  const [count, width] = rows(x);
+  const out = emptyArray(dtype, x.shape);
+  for (let row = 0; row < count; row++) {
+    const start = row * width;
+    let [total, squares] = [0, 0];
+    for (let i = 0; i < width; i++) total += x.data[start + i];
+    const mean = total / width;
+    for (let i = 0; i < width; i++) squares += (x.data[start + i] - mean) ** 2;
+    const scale = 1 / Math.sqrt(squares / width + eps);
+    for (let i = 0; i < width; i++) {
+      const normal = (x.data[start + i] - mean) * scale * (weight ? weight.data[i] : 1);
+      out.data[start + i] = normal + (bias ? bias.data[i] : 0);
+    }
+  }
+  return out;
+};
+
+KERNELS.rms_norm = ([x, weight], { eps }, [dtype]) => {
+  const [count, width] = rows(x);
+  const out = emptyArray(dtype, x.shape);
+  for (let row = 0; row < count; row++) {
+    const start = row * width;
+    let squares = 0;
+    for (let i = 0; i < width; i++) squares += x.data[start + i] ** 2;
+    const scale = 1 / Math.sqrt(squares / width + eps);
+    for (let i = 0; i < width; i++) out.data[start + i] = x.data[start + i] * scale * (weight ? weight.data[i] : 1);
+  }
+  return out;
+};
+
+KERNELS.swiglu = ([x], attributes, [dtype]) => {
+  const [count, width] = rows(x);
+  const half = width / 2;
+  const out = emptyArray(dtype, [...x.shape.slice(0, -1), half]);
+  for (let row = 0; row < count; row++) {
+    for (let i = 0; i < half; i++) {
+      const gate = x.data[row * width + i];
+      out.data[row * half + i] = gate * sigmoid(gate) * x.data[row * width + half + i];
+    }
+  }
+  return out;
+};
+
+// What attention sees, (…, L, E), (…, S, E), (…, S, V) -> (…, L, V); keys may have fewer heads, each for several neighbours.
+// `watch(weights)`, if given, gets the weights (…, L, S).
+function attention([query, key, value, mask], { causal, scale, softcap }, dtype, watch) {
+  const [length, width] = query.shape.slice(-2);
+  const [size, wide] = [key.shape[key.shape.length - 2], value.shape[value.shape.length - 1]];
+  const lead = query.shape.slice(0, -2);
+  const stacks = sizeOf(lead);
+  const group = stacks / sizeOf(key.shape.slice(0, -2)) || 1;
+  const out = emptyArray(dtype, [...lead, length, wide]);
+  const allowed = mask ? reader(mask, [...lead, length, size]) : null;
+  const isAdded = mask && mask.dtype !== 'bool';
+  const weights = new Float64Array(size);
+  const seen = watch ? emptyArray('float32', [...lead, length, size]) : null;
+  for (let stack = 0; stack < stacks; stack++) {
+    const keys = Math.floor(stack / group) * size * width;
+    const values = Math.floor(stack / group) * size * wide;
+    for (let i = 0; i < length; i++) {
+      const from = (stack * length + i) * width;
+      for (let j = 0; j < size; j++) {
+        let score = 0;
+        for (let e = 0; e < width; e++) score += query.data[from + e] * key.data[keys + j * width + e];
+        score *= scale;
+        if (softcap !== null) score = softcap * Math.tanh(score / softcap);
+        if (allowed) {
+          const place = (stack * length + i) * size + j;
+          const said = allowed.data[allowed.at ? allowed.at[place] : place];
+          score = isAdded ? score + said : said ? score : -Infinity;
+        }
+        weights[j] = causal && j > i ? -Infinity : score;
+      }
+      softmaxLine(weights, 0, 1, size);
+      const to = (stack * length + i) * wide;
+      for (let e = 0; e < wide; e++) {
+        let total = 0;
+        for (let j = 0; j < size; j++) if (weights[j]) total += weights[j] * value.data[values + j * wide + e];
+        out.data[to + e] = total;
+      }
+      if (seen) seen.data.set(weights, (stack * length + i) * size);
+    }
+  }
+  if (watch) watch(seen);
+  return out;
+}
+
+KERNELS.attention = (inputs, attributes, [dtype], watch) => attention(inputs, attributes, dtype, watch);
+
+// The same for queries, keys and values side by side: (B, L, 3·C) -> (B, L, C).
+KERNELS.packed_attention = ([packed, mask], attributes, [dtype], watch) => {
+  const { heads } = attributes;
+  const [batch, length, wide] = packed.shape;
+  const width = wide / (3 * heads);
+  const apart = packed.reshaped([batch, length, 3, heads, width]);
+  const [query, key, value] = KERNELS._unstack([KERNELS.transpose([apart], { axes: [2, 0, 3, 1, 4] })], { axis: 0 });
+  const seen = attention([query, key, value, mask], attributes, dtype, watch);
+  return KERNELS.transpose([seen], { axes: [0, 2, 1, 3] }).reshaped([batch, length, heads * width]);
+};
+
+KERNELS.gated_scan = ([x, gate, state], attributes, [dtype]) => {
+  const [batch, length, width] = x.shape;
+  const out = emptyArray(dtype, x.shape);
+  for (let row = 0; row < batch; row++) {
+    for (let i = 0; i < width; i++) {
+      let kept = state.data[row * width + i];
+      for (let t = 0; t < length; t++) {
+        const at = (row * length + t) * width + i;
+        out.data[at] = kept = gate.data[at] * kept + (1 - gate.data[at]) * x.data[at];
+      }
+    }
+  }
+  return out;
+};
+
+// Blocks of 32 numbers in eight bits, each with a scale of two bytes: GGUF's Q8_0, bytes (n, row) -> (n, columns).
+function unpacked(data, columns) {
+  const [count, bytes] = data.shape;
+  const out = emptyArray('float32', [count, columns]);
+  for (let row = 0; row < count; row++) {
+    for (let block = 0; block * 34 < bytes; block++) {
+      const start = row * bytes + block * 34;
+      const scale = halfFloat(data.data[start] | (data.data[start + 1] << 8));
+      const most = Math.min(32, columns - 32 * block);
+      const to = row * columns + 32 * block;
+      for (let i = 0; i < most; i++) out.data[to + i] = ((data.data[start + 2 + i] << 24) >> 24) * scale;
+    }
+  }
+  return out;
+}
+
+function halfFloat(bits) {
+  const [sign, exponent, fraction] = [bits & 0x8000 ? -1 : 1, (bits >> 10) & 31, bits & 1023];
+  if (exponent === 31) return fraction ? NaN : sign * Infinity;
+  return sign * (exponent ? 2 ** (exponent - 15) * (1 + fraction / 1024) : 2 ** -14 * (fraction / 1024));
+}
+
+const UNPACKED = new WeakMap(); // weights as floats, made when they are first used
+
+KERNELS._dequantized = ([data], { format, columns }) => {
+  if (format !== 'q8_0') throw new Error(`this page cannot read weights in the format ${format}`);
+  return unpacked(data, columns);
+};
+KERNELS.packed_linear = ([x, data, bias], { format }, dtypes) => {
+  if (!UNPACKED.has(data)) {
+    UNPACKED.set(data, KERNELS._dequantized([data], { format, columns: x.shape[x.shape.length - 1] }));
+  }
+  return KERNELS.linear([x, UNPACKED.get(data), bias], {}, dtypes);
+};

@@ -1,0 +1,72 @@
+"""A page as text: one file with a policy that lets nothing in, in which only our own style and script may run."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from functools import cache
+from html import escape
+from importlib.resources import files
+from string import Template
+from typing import Any
+
+from ... import __version__
+from ...viz.drawing.colors import DARK, LIGHT
+from ...viz.drawing.page import as_data, resource
+from ...viz.drawing.page import filled as filled_style
+from ...viz.drawing.scene import clean
+from ...web.program import RUNTIME, runtime
+from .content import Content
+
+__all__ = ["html_of"]
+
+WORKER = (*RUNTIME, "text", "tokenizers", "decoding", "tasks", "worker")
+NAMES = {"int8": "8 bits each", "float32": "32 bits each"}
+
+
+@cache
+def _part(name: str) -> str:
+    """The text of a file of minigrad/web/pages."""
+    return (files("minigrad.web") / "pages" / name).read_text(encoding="utf-8")
+
+
+def html_of(loaded: Any, content: Content, weights: str) -> str:
+    """The whole page of a loaded model whose weights are kept so."""
+    page = {
+        "kind": content.kind, "settings": content.settings, "tokenizer": content.tokenizer,
+        "programs": content.programs.forms, "tensors": content.programs.entries,
+    }  # fmt: skip
+    scripts = [resource("common.js"), *map(_part, ("link.js", "rows.js", f"{content.view}.js"))]
+    code = "\n".join(["'use strict';", *scripts])
+    light, dark = ("".join(f"--{role}:{color};" for role, color in colors.items()) for colors in (LIGHT, DARK))
+    style = "\n".join([filled_style("themes.css", light=light, dark=dark), resource("common.css"), _part("page.css")])
+    policy = (
+        f"default-src 'none'; script-src '{_digest(code)}'; style-src '{_digest(style)}'; worker-src blob:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    labels = {name: escape(clean(text)) for name, text in content.labels.items()}
+    return Template(_part("page.html")).substitute(
+        policy=policy,
+        title=escape(clean(loaded.spec.name)),
+        summary=escape(clean(loaded.spec.summary)),
+        style=style,
+        body=Template(_part(f"{content.view}.html")).substitute(**labels),
+        facts=escape(_facts(loaded, weights)),
+        data=as_data({"page": page, "shown": content.shown}),
+        weights=base64.b64encode(bytes(content.programs.content)).decode(),
+        worker="'use strict';\n" + runtime(*WORKER),
+        code=code,
+    )
+
+
+def _digest(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def _facts(loaded: Any, weights: str) -> str:
+    state = loaded.model.state_dict().values()
+    count = sum({id(weight.data): weight.size for weight in state}.values())  # a tied one once
+    return (
+        f"{clean(loaded.spec.name)}: {count:,} weights, {NAMES[weights]}, after {loaded.step:,} steps of training. This page "
+        f"needs no network and sends nothing anywhere. Made by minigrad {__version__}: minigrad export RUN page.html"
+    )
