@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import warnings
 from typing import Any
 
@@ -194,9 +195,11 @@ class Scaled(mg.nn.Module):
         lambda x: x * doubled_mean(x),
         lambda x: x * 2 if x.data.sum() > 0 else x * 3,
         lambda x: x * (lambda y: y.data.max())(x * 2),
+        lambda x: x * getattr(x, "data").sum(),  # noqa: B009
+        lambda x: x * operator.attrgetter("data")(x).sum(),
         Scaled(),
     ],
-    ids=["number", "helper", "branch", "inner function", "module"],
+    ids=["number", "helper", "branch", "inner function", "getattr", "attrgetter", "module"],
 )
 @pytest.mark.filterwarnings("ignore:vmap:RuntimeWarning")
 def test_values_that_a_function_reads_from_data_are_those_of_its_argument(f: Any) -> None:

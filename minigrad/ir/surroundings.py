@@ -103,6 +103,8 @@ def reads_data(code: types.CodeType) -> bool:
         is_read = step.opname == "LOAD_ATTR" and step.argval == "data" and "NULL" not in step.argrepr
         if is_read and before.opname not in ("LOAD_GLOBAL", "LOAD_NAME") and before.argval != "self":
             return True
+    if "data" in code.co_consts and not {"getattr", "attrgetter"}.isdisjoint(code.co_names):
+        return True
     return any(reads_data(constant) for constant in code.co_consts if isinstance(constant, types.CodeType))
 
 
