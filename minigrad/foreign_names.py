@@ -299,10 +299,10 @@ REFUSED: dict[str, tuple[str, str]] = {
         Lazy* Uninitialized*
         """,
     ),
-    "recurrent networks": (
-        "recurrent networks are not here yet",
+    "parts of recurrent networks": (
+        "nn.RNN, nn.GRU and nn.LSTM are layers, and nn.RNNCell and its like single steps",
         """
-        gru* lstm* rnn_* GRU* LSTM* RNN*
+        gru* lstm* rnn_* RNNBase RNNCellBase
         """,
     ),
     "rare": (

@@ -60,8 +60,10 @@ from minigrad.random import hashed
 
 pytestmark = pytest.mark.skipif(GPP is None, reason="g++ is not installed: apt install g++")
 CHARS = ("f", "d")
-BY_DEFINITION = {"attention", "packed_attention", "embedding", "gated_scan", "packed_linear"}
-WITHOUT_LOOPS = {"linear", "packed_linear", "embedding", "gated_scan"}  # a product, a lookup, a scan step by step
+BY_DEFINITION = {"attention", "packed_attention", "embedding", "gated_scan", "packed_linear", "rnn", "gru", "lstm"}
+WITHOUT_LOOPS = {
+    "linear", "packed_linear", "embedding", "gated_scan", "rnn", "gru", "lstm",
+}  # products, a lookup, what goes step by step  # fmt: skip
 plan_module = sys.modules[Plan.__module__]
 
 

@@ -234,6 +234,9 @@ def test_an_empty_batch_gives_an_empty_result_and_gradients(name, number, implem
         name, len(inputs)
     )
     single = cast(inputs, "float32")
+    if name in ("rnn", "gru", "lstm"):  # a batch of no rows, and as many steps
+        single = [single[0][:, :0], *single[1:5], *[x[:0] for x in single[5:]]]
+        batched = 0
     for i in range(batched):
         if name != "embedding" or i == 1:
             single[i] = None if single[i] is None else single[i][:0]

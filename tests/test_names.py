@@ -15,7 +15,7 @@ def test_completion_offers_every_part_and_nothing_internal():
 @pytest.mark.parametrize(
     ("module", "name", "told"),
     [
-        (mg.nn, "LSTM", "recurrent networks"),
+        (mg.nn, "LazyLinear", "layers that wait for their sizes"),
         (mg.nn.functional, "sofmax", "did you mean 'softmax'\\?$"),
         (mg.nn.init, "xavier", "did you mean 'xavier_normal_' or 'xavier_uniform_'"),
         (mg.autograd, "gard", "did you mean 'grad'"),

@@ -228,6 +228,13 @@ def test_matmul_reports_every_way(no_torch: Path) -> None:
     assert all(one["missing"].keys() == {"PyTorch"} for one in measured.values())
 
 
+def test_recurrence_reports_every_layer(no_torch: Path) -> None:
+    result = last_line(run("benchmarks.recurrence", "--quick", "--json", "--shape", "3x4x8x16", hidden=no_torch))
+    measured = result["detail"]["measured"]
+    assert measured.keys() == {"RNN 3x4x8x16", "GRU 3x4x8x16", "LSTM 3x4x8x16"}
+    assert all(one["same"] and one["peers"]["minigrad"]["median"] > 0 for one in measured.values())
+
+
 @pytest.mark.parametrize("shape", ["3x4", "3x4x8xa", "3x4x8x0", "3,4,8,16", ""])
 def test_a_shape_that_is_none_is_a_usage_error(shape: str) -> None:
     done = run("benchmarks.matmul", "--quick", "--shape", shape)

@@ -8,7 +8,19 @@ from . import functional_calls, module, quant
 from . import init as init
 from . import utils as utils
 from .functional_calls import *  # noqa: F403
-from .layers import activations, containers, convolutions, dropout, images, linear, losses, mlp, normalization, pooling
+from .layers import (
+    activations,
+    containers,
+    convolutions,
+    dropout,
+    images,
+    linear,
+    losses,
+    mlp,
+    normalization,
+    pooling,
+    recurrent,
+)
 from .layers.activations import *  # noqa: F403
 from .layers.containers import *  # noqa: F403
 from .layers.convolutions import *  # noqa: F403
@@ -19,6 +31,7 @@ from .layers.losses import *  # noqa: F403
 from .layers.mlp import *  # noqa: F403
 from .layers.normalization import *  # noqa: F403
 from .layers.pooling import *  # noqa: F403
+from .layers.recurrent import *  # noqa: F403
 from .module import *  # noqa: F403
 from .quant import *  # noqa: F403
 from .transformer import attention, blocks, caches, masks, positions, rotary, ssru
@@ -45,6 +58,7 @@ __all__ += losses.__all__
 __all__ += mlp.__all__
 __all__ += normalization.__all__
 __all__ += pooling.__all__
+__all__ += recurrent.__all__
 __all__ += module.__all__
 __all__ += quant.__all__
 __all__ += attention.__all__

@@ -33,6 +33,24 @@ def labels(classes, count, ignored=-100):
     return picked
 
 
+def layer(gates, steps, batch, inputs, size, *, cells=1, biased=True, ended=False):
+    """The inputs of a recurrent layer: with or without biases, and with rows that end before others."""
+    weights = [normal(gates * size, width) / np.sqrt(size) for width in (inputs, size)]
+    biases = [normal(gates * size) if biased else None for _ in range(2)]
+    lengths = 1 + np.arange(batch) % steps if ended else None
+    return [normal(steps, batch, inputs), *weights, *biases, *[normal(batch, size) for _ in range(cells)], lengths]
+
+
+def layers(gates, cells=1):
+    return [
+        (layer(gates, 5, 3, 7, 9, cells=cells), {"reverse": False}),
+        (layer(gates, 6, 9, 5, 33, cells=cells, biased=False, ended=True), {"reverse": True}),
+        (layer(gates, 3, 11, 32, 64, cells=cells, ended=True), {"reverse": True}),
+        (layer(gates, 5, 56, 64, 32, cells=cells), {"reverse": False}),
+        (layer(gates, 1, 2, 1, 16, cells=cells, ended=True), {"reverse": False}),
+    ]
+
+
 SAMPLES = {
     "gelu": [([normal(*s)], {"approximate": a}) for s in ((1,), (3, 17), (1001,)) for a in ("none", "tanh")],
     "silu": [([normal(*s)], {}) for s in ((1,), (3, 17), (1001,))],
@@ -103,5 +121,8 @@ SAMPLES = {
         ([normal(2, 17, 36), None], dict(heads=3, causal=True, scale=0.5, softcap=None, **NO_DROPOUT)),
         ([normal(2, 5, 24), some(2, 1, 1, 5)], dict(heads=2, causal=False, scale=0.5, softcap=None, **DROPOUT)),
     ],
+    "rnn": layers(1),
+    "gru": layers(3),
+    "lstm": layers(4, cells=2),
     "gated_scan": [([normal(*s), rng.random(s), normal(s[0], s[2])], {}) for s in ((2, 3, 5), (1, 17, 33), (3, 2, 1))],
 }  # fmt: skip

@@ -7,6 +7,8 @@ layouts. numba has no vectors of its own: these functions write LLVM's.
 
 from __future__ import annotations
 
+from typing import Any
+
 from llvmlite import ir
 from numba import types
 
@@ -39,34 +41,48 @@ def _rows(builder: ir.IRBuilder, first: ir.Value, distance: ir.Value, rows: ir.V
     return [builder.add(first, builder.mul(number, distance)) for number in numbers]
 
 
-@instructions(types.void(*[types.int64] * 8, types.boolean))
-def tile(builder, left, left_row, left_step, right, result, result_row, rows, depth, add):
-    """`result[:rows, :16] = left[:rows, :depth] @ right[:depth, :16]`, or `+=` where `add`; `rows` from 1 to 4."""
-    lefts = _rows(builder, left, left_row, rows, ROWS)
-    results = _rows(builder, result, result_row, rows, ROWS)
-    zero = ir.Constant(_vector(COLUMNS), [0.0] * COLUMNS)
-    starts = [builder.select(add, _load(builder, place, zero.type), zero) for place in results]
-    before = builder.block
-    head, body, done = [builder.append_basic_block(name) for name in ("head", "body", "done")]
-    builder.branch(head)
-    builder.position_at_end(head)
-    carried = [builder.phi(start.type) for start in (depth, _INT(0), right, *starts)]
-    todo, offset, row, *sums = carried
-    builder.cbranch(builder.icmp_signed(">", todo, _INT(0)), body, done)
-    builder.position_at_end(body)
-    vector = _load(builder, row, zero.type)
-    steps = [builder.sub(todo, _INT(1)), builder.add(offset, left_step), builder.add(row, _INT(PANEL_ROW))]
-    for place, total in zip(lefts, sums):
-        factor = repeated(builder, _load(builder, builder.add(place, offset), _FLOAT), COLUMNS)
-        product = builder.fmul(factor, vector, flags=("contract",))
-        steps.append(builder.fadd(product, total, flags=("contract",)))
-    for phi, start, step in zip(carried, (depth, _INT(0), right, *starts), steps):
-        phi.add_incoming(start, before)
-        phi.add_incoming(step, body)
-    builder.branch(head)
-    builder.position_at_end(done)
-    for place, total in zip(results, sums):
-        _store(builder, total, place)
+def tile_of(height: int, vectors: int) -> Any:
+    """What multiplies tiles of so many rows and of 16 columns for each vector; a row of a panel then has as many."""
+    places = [_INT(i * BYTES) for i in range(vectors)]
+
+    @instructions(types.void(*[types.int64] * 8, types.boolean))
+    def tile(builder, left, left_row, left_step, right, result, result_row, rows, depth, add):
+        """`result[:rows] = left[:rows, :depth] @ right[:depth]`, or `+=` where `add`; `rows` from 1 on, of which `height` at most count."""
+        lefts = _rows(builder, left, left_row, rows, height)
+        results = [
+            builder.add(row, place) for row in _rows(builder, result, result_row, rows, height) for place in places
+        ]
+        zero = ir.Constant(_vector(COLUMNS), [0.0] * COLUMNS)
+        starts = [builder.select(add, _load(builder, place, zero.type), zero) for place in results]
+        before = builder.block
+        head, body, done = [builder.append_basic_block(name) for name in ("head", "body", "done")]
+        builder.branch(head)
+        builder.position_at_end(head)
+        carried = [builder.phi(start.type) for start in (depth, _INT(0), right, *starts)]
+        todo, offset, row, *sums = carried
+        builder.cbranch(builder.icmp_signed(">", todo, _INT(0)), body, done)
+        builder.position_at_end(body)
+        lines = [_load(builder, builder.add(row, place), zero.type) for place in places]
+        steps = [
+            builder.sub(todo, _INT(1)), builder.add(offset, left_step), builder.add(row, _INT(vectors * PANEL_ROW)),
+        ]  # fmt: skip
+        for place in lefts:
+            factor = repeated(builder, _load(builder, builder.add(place, offset), _FLOAT), COLUMNS)
+            for line in lines:
+                product = builder.fmul(factor, line, flags=("contract",))
+                steps.append(builder.fadd(product, sums[len(steps) - 3], flags=("contract",)))
+        for phi, start, step in zip(carried, (depth, _INT(0), right, *starts), steps):
+            phi.add_incoming(start, before)
+            phi.add_incoming(step, body)
+        builder.branch(head)
+        builder.position_at_end(done)
+        for place, total in zip(results, sums):
+            _store(builder, total, place)
+
+    return tile
+
+
+tile = tile_of(ROWS, 1)
 
 
 @instructions(types.void(*[types.int64] * 4, types.float32))

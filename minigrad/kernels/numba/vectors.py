@@ -22,6 +22,7 @@ from .llvm import instructions
 LANES = 16
 BYTES = 4 * LANES
 F = np.float32
+_LEAST = F(-88)  # the sigmoid is taken of nothing below
 
 
 class _Vector(types.Type):
@@ -85,6 +86,12 @@ def up_to(builder, count, a, b):
     return builder.select(builder.icmp_signed("<", numbers, repeated(builder, count)), a, b)
 
 
+@instructions(VECTOR(VECTOR, VECTOR, VECTOR, VECTOR))
+def where_less(builder, a, b, yes, no):
+    """`yes` in the lanes where `a < b`, `no` in the others."""
+    return builder.select(builder.fcmp_ordered("<", a, b), yes, no)
+
+
 @instructions(VECTOR(VECTOR, VECTOR))
 def masked(builder, a, mask):
     """`a + mask`, and -inf where the mask is, whatever `a` is there."""
@@ -137,7 +144,12 @@ def _define(symbol: Any, instruction: str) -> None:
         return (lambda a, b: apply(a, b)) if a == b == VECTOR else None
 
 
-for _symbol, _instruction in ((operator.add, "fadd"), (operator.sub, "fsub"), (operator.mul, "fmul")):
+for _symbol, _instruction in (
+    (operator.add, "fadd"),
+    (operator.sub, "fsub"),
+    (operator.mul, "fmul"),
+    (operator.truediv, "fdiv"),
+):
     _define(_symbol, _instruction)
 
 
@@ -155,3 +167,22 @@ def exp(x):
     p = p * r + splat(maths._E2)
     p = p * (r * r) + r
     return (p + p + splat(F(2))) * power
+
+
+@exact
+def sigmoid(x):
+    """As `maths.sigmoid`."""
+    return splat(F(1)) / (splat(F(1)) + exp(splat(F(0)) - larger(splat(_LEAST), x)))
+
+
+@exact
+def tanh(x):
+    """As `maths.tanh`."""
+    u = x * x
+    p = splat(maths._T5) * u + splat(maths._T4)
+    p = p * u + splat(maths._T3)
+    p = p * u + splat(maths._T2)
+    p = p * u + splat(maths._T1)
+    near = x + x * (p * u)
+    far = sigmoid(x + x)
+    return where_less(u, splat(maths._NEAR * maths._NEAR), near, far + far - splat(F(1)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -58,6 +59,68 @@ class OwnMemory(nn.Module):
 
     def forward(self, x: mg.Tensor) -> mg.Tensor:
         return self.decoder(x, x[:, ::-1])
+
+
+class Outputs(nn.Module):
+    """The outputs of a recurrent layer and its last states, as one output."""
+
+    def __init__(self, layer: nn.Module):
+        self.layer = layer
+
+    def forward(self, x: mg.Tensor) -> mg.Tensor:
+        out, last = self.layer(x)
+        states = last if isinstance(last, tuple) else (last,)
+        return mg.concatenate(
+            [out.reshape(len(x), -1), *[s.swapaxes(0, 1).reshape(len(x), -1) for s in states]], axis=1
+        )
+
+
+def _outputs(torch_nn: Any, layer: Any) -> Any:
+    class Outputs(torch_nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = layer
+
+        def forward(self, x: Any) -> Any:
+            out, last = self.layer(x)
+            states = last if isinstance(last, tuple) else (last,)
+            flat = [s.transpose(0, 1).reshape(len(x), -1) for s in states]
+            return importlib.import_module("torch").cat([out.reshape(len(x), -1), *flat], 1)
+
+    return Outputs()
+
+
+class Step(nn.Module):
+    """The state after two steps of a cell, of an LSTM with its cell beside it."""
+
+    def __init__(self, cell: nn.Module):
+        self.cell = cell
+
+    def forward(self, x: mg.Tensor) -> mg.Tensor:
+        made = self.cell(x, self.cell(x))
+        return mg.concatenate(made, axis=1) if isinstance(made, tuple) else made
+
+
+def _step(torch_nn: Any, cell: Any) -> Any:
+    class Step(torch_nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.cell = cell
+
+        def forward(self, x: Any) -> Any:
+            made = self.cell(x, self.cell(x))
+            return importlib.import_module("torch").cat(made, 1) if isinstance(made, tuple) else made
+
+    return Step()
+
+
+def recurrent(name: str, *args: Any, **options: Any) -> Case:
+    options["batch_first"] = True
+    return Case(
+        lambda: Outputs(getattr(nn, name)(*args, **options)),
+        lambda t: _outputs(t, getattr(t, name)(*args, **options)),
+        (8, 3, 4),
+    )
 
 
 def activation(name: str, *args: Any) -> Case:
@@ -130,6 +193,15 @@ CASES = {
     "RotaryPositions in halves": Case(lambda: Turned(6, style="half", rotary_dim=4), None, (8, 3, 6)),
     "RelativePositions": Case(lambda: Biased(True), None, (8, 3, 4)),
     "RelativePositions of a decoder": Case(lambda: Biased(False), None, (8, 3, 4)),
+    "RNN": recurrent("RNN", 4, 5),
+    "GRU": recurrent("GRU", 4, 5, bias=False),
+    "LSTM": recurrent("LSTM", 4, 5),
+    "RNN of two layers": recurrent("RNN", 4, 3, 2, bidirectional=True),
+    "GRU of two layers": recurrent("GRU", 4, 3, 2, bidirectional=True),
+    "LSTM of two layers": recurrent("LSTM", 4, 3, 2, bidirectional=True),
+    "RNNCell": Case(lambda: Step(nn.RNNCell(4, 5)), lambda t: _step(t, t.RNNCell(4, 5)), (8, 4)),
+    "GRUCell": Case(lambda: Step(nn.GRUCell(4, 5)), lambda t: _step(t, t.GRUCell(4, 5)), (8, 4)),
+    "LSTMCell": Case(lambda: Step(nn.LSTMCell(4, 5)), lambda t: _step(t, t.LSTMCell(4, 5)), (8, 4)),
     "SSRU": Case(lambda: nn.SSRU(4), None, (8, 3, 4)),
     "MLP": Case(lambda: nn.MLP(4, 6), None, (8, 3, 4)),
     "MLP of LLaMA": Case(lambda: nn.MLP(4, 3, "swiglu"), None, (8, 3, 4)),
