@@ -7,6 +7,7 @@ from typing import Any
 
 from .changes import changes
 from .engine.backend import as_array, duplicate
+from .engine.modes import notify
 from .engine.tensor import Tensor, node_of, wrap
 from .engine.writes import tick
 from .errors import ArgumentError, GradientError, describe
@@ -54,6 +55,7 @@ def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Hook
     if not callable(hook):
         raise ArgumentError("register_hook: a hook is a function of the gradient", "a callable", type(hook).__name__)
     node = node_of(self, "register_hook")
+    notify("hooked")
     if node.hooks is None:
         node.hooks = {}
     handle = HookHandle(node.hooks)

@@ -204,6 +204,51 @@ def test_the_greatest_gets_its_gradient_though_it_is_made_of_cheap_steps(shape):
         np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-4, atol=1e-5)
 
 
+FACTOR = 1.0
+
+
+def test_what_an_object_finds_in_its_class_may_change_between_calls(monkeypatch):
+    class Base:
+        scale = 2.0
+
+        @property
+        def doubled(self):
+            return self.scale * 2
+
+    class Scaled(mg.nn.Module):
+        scale = 3.0
+
+        def forward(self, x):
+            return self.helped(x) * self.scale
+
+        def helped(self, x):
+            return x * FACTOR
+
+    thing, module = type("Thing", (Base,), {})(), Scaled()
+    function, x = mg.compile(lambda x: (x * thing.doubled, module(x))), mg.ones(3)
+    assert [y[0].item() for _ in range(2) for y in function(x)] == [4.0, 3.0] * 2
+    Base.scale, Scaled.scale = 5.0, 7.0
+    assert [y[0].item() for y in function(x)] == [10.0, 7.0]
+    monkeypatch.setitem(globals(), "FACTOR", 2.0)
+    assert [y[0].item() for y in function(x)] == [10.0, 14.0]
+
+
+def test_new_memory_that_is_written_to_is_new_at_each_call():
+    def spread(x, places):
+        out = mg.zeros(5, 3)
+        out[places] = x
+        return out * 2
+
+    compiled = mg.compile(spread)
+    for seed in range(3):
+        places = np.array([seed, seed + 2])
+        first, second = (mg.tensor(normal(3), requires_grad=True) for _ in range(2))
+        ours, theirs = compiled(first, places), spread(second, places)
+        ours.sum().backward()
+        theirs.sum().backward()
+        assert_same([ours.detach().numpy(), first.grad.numpy()], [theirs.detach().numpy(), second.grad.numpy()])
+
+
 def test_another_op_under_the_same_name_is_seen():
     function = mg.abs
     compiled = mg.compile(lambda x: function(x))

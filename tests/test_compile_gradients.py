@@ -113,3 +113,25 @@ def test_a_write_that_no_op_makes_is_refused(write):
 
     with pytest.raises(TraceError, match="written to by something else than an op"):
         refused(batch(0))
+
+
+def test_a_hook_inside_is_called_by_a_backward_inside_and_otherwise_refused():
+    weight = mg.tensor([1.0, 2.0], requires_grad=True)
+
+    def loss_of(x):
+        product = weight * x
+        product.register_hook(lambda g: g * 10)
+        return product.sum()
+
+    @mg.compile
+    def step(x):
+        weight.grad = None
+        loss = loss_of(x)
+        loss.backward()
+        return loss
+
+    for k in range(1, 4):
+        step(mg.tensor([k, 1.0]))
+        assert weight.grad.tolist() == [10.0 * k, 10.0]
+    with pytest.raises(TraceError, match="a hook on a tensor inside loss_of would not be called"):
+        mg.compile(loss_of)(mg.tensor([1.0, 1.0]))

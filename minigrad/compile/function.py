@@ -197,6 +197,11 @@ class Trace:
         into = {self.returned + i: graph.inputs.index(value) for i, value in enumerate(written)}
         self.written = list(into.values())
         self.has_effects = bool(written or grads)
+        if tracer.hooks and not self.has_effects:
+            raise TraceError(
+                f"compile: a hook on a tensor inside {name} would not be called ({tracer.hooks[0]})",
+                fix="register it on an argument, a parameter or the result, or call backward() inside",
+            )
         before = {value: array for array, value in tracer.outside.values()}
         self._before = [before.get(value) for value in graph.inputs]  # what is held, as it was when last checked
         on_cpu = all(type(known.array) is np.ndarray for known in tracer.known.values())

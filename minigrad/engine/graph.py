@@ -289,9 +289,7 @@ def store(results: dict[Node, Any], seed: Any = None) -> None:
             if node.grad is not None:
                 g = _sum(node.grad, g)
             g = as_array(g)
-            if id(g) in stored or g.base is not None:
-                g = duplicate(g)
+            g = duplicate(g) if id(g) in stored or g.base is not None else g
             stored.add(id(g))
             node.grad = g
-            if local.mode.tracers:
-                notify("stored", node, g)
+            notify("stored", node, g)

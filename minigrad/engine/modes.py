@@ -117,7 +117,8 @@ def notify(event: str, *details: Any) -> None:
     """Tell those who watch what no op shows.
 
     ("created", array) from numbers alone; ("drawn", array, draw), which draws another; ("copied", array, copy);
-    ("writing", array), before, ("wrote", array, values); ("stored", node, gradient) into `node.grad`; ("read", Tensor, how) by Python.
+    ("writing", array), before, ("wrote", array, values); ("storing", node), before, ("stored", node, gradient) into `node.grad`;
+    ("cleared", node) of its gradient; ("hooked",), where a tensor gets a hook; ("read", Tensor, how) by Python.
     """
     for tracer in local.mode.tracers:
         tracer.noticed(event, *details)

@@ -117,8 +117,7 @@ class Tensor(Methods):
         if value is None:
             if self.node is not None:
                 self.node.grad = None
-                if local.mode.tracers:
-                    notify("cleared", self.node)
+                notify("cleared", self.node)
             return
         if self.node is None:
             raise GradientError(
@@ -135,9 +134,8 @@ class Tensor(Methods):
                 f"{self.shape} {self.dtype} on {self.device}",
                 f"{describe(array)} on {device_of(array)}",
             )
+        notify("stored", self.node, array)
         self.node.grad = array
-        if local.mode.tracers:
-            notify("stored", self.node, array)
 
     def backward(self, gradient: Any = None, retain_graph: bool = False) -> None:
         """Add to `.grad` of every leaf the derivative of this tensor (times `gradient`, if it is not a scalar).
@@ -185,6 +183,7 @@ def differentiate(seeds: Any, targets: set[Node] | None = None, retain_graph: bo
         return sweep(seeds, targets, retain_graph=retain_graph)
     results = sweep([(node, wrap(g)) for node, g in seeds], targets, create_graph=True)
     for node, g in results.items() if targets is None else ():
+        notify("storing", node)
         if node.grad is not None:  # added here, where it is seen
             results[node] = wrap(node.grad) + g
             node.grad = None

@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import dis
 import random
+import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -38,6 +39,7 @@ _LIBRARIES = {
     "minigrad", "numpy", "cupy", "scipy", "sklearn", "array_api_compat", "torch", "jax", "matplotlib", "pandas", "builtins"
 }  # fmt: skip
 _FUNCTIONS = (types.FunctionType, types.MethodType)
+_MEMBERS = (*_VALUES, list, tuple, dict, set, Tensor, np.ndarray)  # of a class that are looked at as what they are
 _content, _owner = attrgetter("cell_contents"), attrgetter("__self__")
 Lookup = tuple[Callable[[Any], Any], Any, Any]  # `get(key)`, and what it was
 _defaults = attrgetter("__defaults__"), attrgetter("__kwdefaults__")
@@ -164,6 +166,19 @@ def _look_at_name(value: Any, seen: set[Any]) -> Look:
     return Look(id(value), [], True) if is_fixed else look(value, _DEPTH, seen)
 
 
+def _look_at_class(kind: type, seen: set[Any]) -> Look:
+    """Look at what an object finds in its classes: methods, properties, and values."""
+    homes = [
+        home for home in kind.__mro__ if home.__module__.partition(".")[0] not in sys.stdlib_module_names | _LIBRARIES
+    ]
+    found = [(vars(home).get, name, x) for home in homes for name, x in vars(home).items()]
+    found = [(get, name, x) for get, name, x in found if isinstance(x, _MEMBERS) and not name.startswith("__")]
+    methods = [getattr(x, "fget", getattr(x, "__func__", x)) for home in homes for x in vars(home).values()]
+    looks = [_look_at_function(f, seen) for f in methods if isinstance(f, _FUNCTIONS)]
+    inside = together([*looks, *[_look_at_name(x, seen) for _, _, x in found]])
+    return Look(inside.state, inside.tensors, inside.is_settled, [*found, *inside.names])
+
+
 def look(value: Any, depth: int = _DEPTH, seen: set[Any] | None = None) -> Look:
     """Look at a value, into lists, dicts and plain objects, and at functions that were not `seen` before."""
     seen = set() if seen is None else seen
@@ -177,16 +192,14 @@ def look(value: Any, depth: int = _DEPTH, seen: set[Any] | None = None) -> Look:
         return _look_at_function(value, seen)
     if hasattr(value, "compiled_state") and not isinstance(value, type):
         tensors, state = value.compiled_state()
-        functions: list[Any] = getattr(value, "compiled_functions", list)()
+        classes: list[Any] = getattr(value, "compiled_classes", list)()
         own = Look((id(value), state), tensors, getattr(value, "is_settled", lambda: True)())
-        return together([own, *[_look_at_function(function, seen) for function in functions]])
+        return together([own, *[_look_at_class(kind, seen) for kind in classes]])
     parts = _parts(value) if depth else None
     if parts is None:
         return Look(id(value), [], False)
     which = type(value) if isinstance(value, (list, tuple, dict)) else id(value)
-    methods = [] if _is_of_library(type(value).__module__) else [*vars(type(value)).values()]
-    values = [*parts.values(), *[f for f in methods if isinstance(f, _FUNCTIONS)]]
-    inside = together([look(part, depth - 1, seen) for part in values])
+    inside = together([*[look(part, depth - 1, seen) for part in parts.values()], _look_at_class(type(value), seen)])
     is_settled = inside.is_settled and isinstance(value, tuple)
     return Look((which, tuple(parts), inside.state), inside.tensors, is_settled, inside.names)
 

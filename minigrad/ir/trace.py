@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..debug import user_line
-from ..engine.backend import Array, device_of, is_array, owner_of
+from ..engine.backend import Array, device_of, is_array, on_device_of, owner_of
 from ..engine.graph import Node
 from ..engine.modes import local
 from ..engine.op import OPS
@@ -77,6 +77,7 @@ class Tracing(Tracer):
         self.constants: dict[Value, Array] = {}
         self.written: dict[int, Array] = {}  # arrays from outside that were written to
         self.written_memory: set[int] = set()  # what owns the memory of all that was written to, by identity
+        self.hooks: list[str] = []  # the lines that register one
         self.grads: dict[Node, Array] = {}  # what was stored into `.grad`
 
     # What the engine tells
@@ -117,7 +118,8 @@ class Tracing(Tracer):
     def _created(self, array: Array) -> None:
         if id(array) not in self.known:
             value = Value(array.shape, array.dtype, "constant")
-            self.constants[value] = array
+            with on_device_of(array):
+                self.constants[value] = array.copy()  # since the function may write into it
             self.know(array, value)
 
     def _drawn(self, array: Array, draw: Callable[[], Array]) -> None:
@@ -144,9 +146,15 @@ class Tracing(Tracer):
     def _wrote(self, array: Array, values: Array) -> None:
         self._write(array, self.value_of(values, "a write"))
 
+    def _storing(self, node: Node) -> None:
+        """The same for `node.grad`."""
+
     def _stored(self, node: Node, gradient: Array) -> None:
         self.value_of(gradient, "a gradient")
         self.grads[node] = gradient
+
+    def _hooked(self) -> None:
+        self.hooks.append(user_line())
 
     def _cleared(self, node: Node) -> None:
         self.cleared.add(node)

@@ -327,10 +327,9 @@ class Module(Constructed):
         """Whether all that a compiled function depends on can only change by an assignment, which is noted in `changes`."""
         return not any(isinstance(v, (list, dict, set)) for module in self.modules() for _, v in _settings(module))
 
-    def compiled_functions(self) -> list[Callable[..., Any]]:
-        """The forward methods of its parts that are not minigrad's own, and may refer to anything."""
-        found = [type(module).forward for module in self.modules()]
-        return [f for f in dict.fromkeys(found) if not f.__module__.startswith("minigrad.")]
+    def compiled_classes(self) -> list[type]:
+        """The classes of its parts: their methods may refer to anything."""
+        return [*dict.fromkeys(map(type, self.modules()))]
 
     def summary(self, *inputs: Any) -> str:
         """A table of all modules with their parameter counts and, given example inputs, the shapes of their outputs."""

@@ -51,8 +51,10 @@ class _Whole(Shapes):
         if id(array) not in self.known or id(owner_of(array)) in self.sources:
             raise TraceError("a function that writes to tensors from outside cannot be traced by shapes")
 
-    def _stored(self, node: Any, gradient: Any) -> None:
+    def _storing(self, node: Any, gradient: Any = None) -> None:
         raise TraceError("a function that fills .grad cannot be traced by shapes")
+
+    _stored = _storing
 
 
 def trace_by_shape(f: Callable[..., Any], args: Any, shapes: Sequence[tuple[int, ...] | None], moving: bool) -> Traced:
