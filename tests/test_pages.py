@@ -188,6 +188,34 @@ def test_classes_of_a_text(opened):
         )
 
 
+WORDS = "Ana Ben had lost found a red kite in the park . Who Then helped her ? One day , it was very sad she cried"
+
+
+@pytest.mark.parametrize(
+    ("task", "text"),
+    [
+        ("tag", "One day, Ana lost her red kite in the park."),
+        ("answer", "Who lost the kite? | Ana had a red kite. One day, Ana lost it in the park."),
+        ("similar", "she was very sad | Ana cried"),
+        ("embed", "she was very sad | Ben found the kite in the park."),
+    ],
+)
+def test_tags_answers_and_likeness(opened, task, text):
+    tokenizer = WordTokenizer.train(WORDS)
+    classes = ("none", "who", "what") if task == "tag" else ()
+    loaded = fresh("bert", tokenizer, task=task, classes=classes, vocab=tokenizer.vocab_size)
+    (answer,) = loaded.predict(text)
+    page = opened(loaded)
+    said, rows = page.say(text), dict(page.bars())
+    if task == "tag":
+        assert said == answer["tags"]
+    elif task == "answer":
+        assert said == answer["answer"] and abs(float(rows["sure"][:-2]) / 100 - answer["probability"]) < 1e-3
+    else:
+        assert abs(float(said) - answer["cosine"]) < 2e-4
+        assert task == "embed" or abs(float(rows["they say the same"][:-2]) / 100 - answer["same"]) < 1e-3
+
+
 def test_sliders_choices_and_typed_numbers_are_one(opened):
     loaded = fresh("xor")
     page = opened(loaded)
@@ -344,7 +372,7 @@ def test_what_a_page_cannot_be_is_said(tmp_path):
             "float32",
         )
     assert "--weights int8" in str(caught.value)
-    tags = fresh("bert", WordTokenizer(["a"]), task="tag", classes=("yes", "no"), vocab=7)
-    with pytest.raises(MinigradError, match="task=tag has no page"):
+    tags = fresh("bert", CharTokenizer("ab"), task="tag", classes=("yes", "no"), vocab=7)
+    with pytest.raises(MinigradError, match="a tokenizer of words"):
         export_page(tags, tmp_path / "p.html")
     assert not (tmp_path / "p.html").exists()

@@ -170,7 +170,7 @@ def example_inputs(config: BertConfig) -> tuple[str, ...]:
 
 
 def page(loaded: Any) -> Page:
-    """Words for blanks, or the classes of a text; what else it may be fine-tuned for has no page."""
+    """As the task is: words for blanks, a class, tags, an answer, or likeness."""
     from .prediction import page
 
     return page(loaded)

@@ -169,27 +169,28 @@ ANSWERS: dict[str, Any] = {
 
 
 def page(loaded: Any) -> Page:
-    """What the exported page computes and shows; the tasks that say something about words or pairs have no page."""
+    """What the exported page computes and shows."""
     model, task = loaded.model, loaded.config.task
-    if ANSWERS[task] is classify:
-        return Page(
-            kind="classes", function=lambda ids: model.head(model(ids), ids), answers=loaded.config.classes,
-            examples=ASKED[task].instances,
-        )  # fmt: skip
-    if ANSWERS[task] is not fill:
-        raise ArgumentError(
-            f"bert of task={task} has no page",
-            "pretrain, fill or classify",
-            task,
-            "share a folder: minigrad export RUN FOLDER",
-        )
+    given: dict[str, Any] = {"answers": loaded.config.classes, "examples": ASKED[task].instances}
+
+    def scored(ids: Any) -> Any:
+        return model.head(model(ids), ids)
+
+    def compared(first: Any, second: Any) -> Any:
+        cosine = (scored(first) * scored(second)).sum(axis=1)
+        return [cosine, model.head.same(cosine)] if hasattr(model.head, "same") else cosine
 
     def blanks(ids: Any) -> Any:
         hidden = model(ids)
         words = model.head.words(hidden, model.tokens.weight)
         return [words, model.head.follows(hidden, ids)] if "follows" in model.head.answers else words
 
-    return Page(function=blanks, examples=ASKED[task].instances)
+    kinds: dict[Any, tuple[str, Any]] = {
+        fill: ("blanks", blanks), classify: ("classes", scored), tag: ("tags", scored), locate: ("span", scored),
+        compare: ("alike", compared),
+    }  # fmt: skip
+    kind, function = kinds[ANSWERS[task]]
+    return Page(kind=kind, function=function, **given)
 
 
 def attend(loaded: Any, text: str) -> dict[str, Any]:

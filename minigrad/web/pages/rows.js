@@ -6,7 +6,7 @@ function group(title, bars) {
 function rowsOf({ rows }) {
   const isShare = PAGE.settings.output !== 'values';
   const most = Math.max(1e-12, ...rows.map(({ value }) => Math.abs(value)));
-  return rows.slice(0, 40).map(({ name, value }) => (
-    bar(name, isShare ? value : Math.abs(value) / most, isShare ? percent(value) : show(value))
+  return rows.slice(0, 40).map(({ name, value, isPlain }) => (
+    bar(name, isShare ? value : Math.abs(value) / most, isShare && !isPlain ? percent(value) : show(value))
   ));
 }

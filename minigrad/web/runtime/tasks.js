@@ -150,6 +150,59 @@ TASKS.classes = (page, { text }) => {
   return { ...shownOutput(page, scores), isCut, unknown: page.tokenizer.unknown(text.replace(/\|/gu, ' ')) };
 };
 
+// Every word with its tag; words of the first one, which is none, stand alone.
+TASKS.tags = (page, { text }) => {
+  const { ids, isCut } = framed(page, [text]);
+  const [scores] = page.programs.read.run([tokensOf(ids)]);
+  const [before, , after] = page.settings.frame;
+  const words = page.tokenizer.parts(text).slice(0, ids.length - before.length - after.length);
+  const tags = words.map((_, i) => candidates(scoresAt(scores, before.length + i), 1)[0].token);
+  const { answers } = page.settings;
+  return {
+    text: words.map((word, i) => (tags[i] ? `${word}/${answers[tags[i]]}` : word)).join(' '),
+    isCut, unknown: page.tokenizer.unknown(text),
+  };
+};
+
+function scoresAt(scores, place) {
+  const width = scores.shape[2];
+  return scores.data.subarray(place * width, (place + 1) * width);
+}
+
+// The part of the second text that answers the first: the likeliest begin and end, which is not before it.
+TASKS.span = (page, { text }) => {
+  const [question, told] = textsOf(text);
+  if (!told) return { text: '', rows: [] };
+  const { ids, isCut } = framed(page, [question, told]);
+  const [scores] = page.programs.read.run([tokensOf(ids)]);
+  const [begins, ends] = [0, 1].map((k) => Array.from({ length: ids.length }, (_, i) => scores.data[2 * i + k]));
+  let best = { score: -Infinity };
+  begins.forEach((first, begin) => ends.slice(begin).forEach((last, more) => {
+    if (first + last > best.score) best = { score: first + last, begin, end: begin + more };
+  }));
+  const start = ids.indexOf(page.settings.frame[1][0]) + page.settings.frame[1].length;
+  const pieces = [...told.matchAll(page.tokenizer.pattern)];
+  const [from, to] = [pieces[best.begin - start], pieces[best.end - start]];
+  const chance = probabilities(begins, 1)[best.begin] * probabilities(ends, 1)[best.end];
+  return {
+    text: from && to ? told.slice(from.index, to.index + to[0].length) : '', rows: [{ name: 'sure', value: chance }],
+    isCut, unknown: page.tokenizer.unknown(`${question} ${told}`),
+  };
+};
+
+// How alike two texts are: their cosine, and where that was learned, how probable it is that they say the same.
+TASKS.alike = (page, { text }) => {
+  const texts = textsOf(text);
+  if (texts.length !== 2 || !texts.every(Boolean)) return { text: '', rows: [] };
+  const read = texts.map((part) => framed(page, [part]));
+  const [cosine, same] = page.programs.read.run(read.map(({ ids }) => tokensOf(ids)));
+  const rows = [{ name: 'cosine', value: cosine.data[0], isPlain: true }];
+  if (same) rows.push({ name: 'they say the same', value: sigmoid(same.data[0]) });
+  return {
+    text: shortNumber(cosine.data[0]), rows, isCut: read.some(({ isCut }) => isCut), unknown: page.tokenizer.unknown(texts.join(' ')),
+  };
+};
+
 TASKS.numbers = (page, { inputs }) => {
   const form = page.programs.read.form.inputs;
   const given = form.map(({ dtype, shape }, i) => {

@@ -24,15 +24,15 @@ from .content import Content
 from .continuation import continuation
 from .html import html_of
 from .plain import numbers, words
-from .text import blanks, classes
+from .text import alike, blanks, classes, span, tags
 from .translation import translation
 
 __all__ = ["KINDS", "LARGEST", "WEIGHTS", "content_of", "export_page", "with_weights"]
 
 Builder = Callable[[Any, Page], Content]
 KINDS: dict[str, Builder] = {
-    "translation": translation, "continuation": continuation, "blanks": blanks, "classes": classes, "words": words,
-    "numbers": numbers,
+    "translation": translation, "continuation": continuation, "blanks": blanks, "classes": classes, "tags": tags,
+    "span": span, "alike": alike, "words": words, "numbers": numbers,
 }  # fmt: skip
 BY_TASK = {"translation": "translation", "language model": "continuation", "masked language model": "blanks"}
 WEIGHTS = ("int8", "float32")

@@ -1,4 +1,4 @@
-"""The pages of models that read a text: words for blanks, and classes."""
+"""The pages of models that read a text: words for blanks, classes, tags, answers, and how alike two are."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from ...errors import ArgumentError
 from ...ops.creation import tensor
 from ...web.program import Programs, traced
 from ..page import Page
 from .content import Content, tokenizer_form
 
-__all__ = ["blanks", "classes"]
+__all__ = ["alike", "blanks", "classes", "span", "tags"]
 
 FRAME = [[1], [2], [2]]  # the special tokens before a text, between two, and at the end
 CONTEXT = 128
@@ -30,16 +31,39 @@ def classes(loaded: Any, said: Page) -> Content:
     return _reader(loaded, said, "classes", said.function or loaded.model, labels)
 
 
-def _reader(loaded: Any, said: Page, kind: str, function: Callable[..., Any], labels: dict[str, str]) -> Content:
+def tags(loaded: Any, said: Page) -> Content:
+    """A program `read(ids)` that gives logits of the tags of each token, (1, T, tags); a token is a word."""
+    return _reader(loaded, said, "tags", said.function or loaded.model, {"label": "Text", "heading": "Tagged"})
+
+
+def span(loaded: Any, said: Page) -> Content:
+    """A program `read(ids)` that gives logits of "the answer begins here" and "ends here", (1, T, 2); a token is a word."""
+    labels = {"label": "A question and a text, with | between them", "heading": "Answer"}
+    return _reader(loaded, said, "span", said.function or loaded.model, labels)
+
+
+def alike(loaded: Any, said: Page) -> Content:
+    """A program `read(ids, others)` that gives a cosine (1,), and perhaps the logit of "they say the same" (1,)."""
+    labels = {"label": "Two texts with | between them", "heading": "How alike they are"}
+    return _reader(loaded, said, "alike", said.function or loaded.model, labels, texts=2)
+
+
+def _reader(
+    loaded: Any, said: Page, kind: str, function: Callable[..., Any], labels: dict[str, str], texts: int = 1
+) -> Content:
     form = tokenizer_form(loaded)
+    if kind in ("tags", "span") and form["kind"] != "word":
+        raise ArgumentError(f"{loaded.spec.name} has no page", "a tokenizer of words", repr(loaded.tokenizer))
     context = int(getattr(loaded.model, "context", getattr(loaded.config, "context", CONTEXT)))
 
     def ids(length: int) -> np.ndarray:
         return np.full((1, length), loaded.tokenizer.vocab_size - 1)
 
-    function(tensor(ids(context)))  # tables of positions grow to the greatest length that may come
+    function(*[tensor(ids(context))] * texts)  # tables of positions grow to the greatest length that may come
+    small = [ids(5), ids(7)][:texts]
+    large = [ids(min(11, context)), ids(min(20, context))][:texts]
     programs = Programs()
-    programs.add("read", traced(function, [ids(5)], [ids(min(11, context))], holding=[loaded.model]))
+    programs.add("read", traced(function, small, large, holding=[loaded.model]))
     settings = {
         "frame": FRAME, "output": said.output or "classes", **said.settings, "context": context,
         "answers": list(said.answers),
