@@ -10,7 +10,7 @@ from support.small_zoo import SPEC as LINE
 
 import minigrad as mg
 from minigrad import nn, zoo
-from minigrad.data import CharTokenizer, WordTokenizer
+from minigrad.data import BPETokenizer, CharTokenizer, WordTokenizer
 from minigrad.decode import Sampling
 from minigrad.errors import MinigradError
 from minigrad.zoo.config import configure
@@ -136,6 +136,37 @@ def test_a_language_model_writes_what_python_writes_also_beyond_its_context(open
     np.testing.assert_allclose(
         [float(number[:-2]) / 100 for _, number in said], np.sort(likely)[::-1][: len(said)], atol=1e-3
     )
+
+
+FEW = "You are welcome. Where is the house? de nada ¿dónde está la casa? I see the red dog"
+SMALL = {"corpus": "reverse", "dim": 32, "heads": 2, "hidden": 48, "depth": 2}
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("translator", {"positions": "learned", "position_options": {"max_length": 40}}),
+        ("translator", {"positions": "rotary", "decoder": {"recurrence": "ssru"}, "norm_first": False}),
+        (
+            "translator",
+            {"activation": "swiglu", "block": {"norm": "rms", "kv_heads": 1}, "separate": "head", "form": "lower"},
+        ),
+        ("gpt", {"positions": "sinusoidal", "tied": False, "context": 24}),
+        ("gpt", {"norm": "rms", "activation": "swiglu", "bias": False, "context": 24}),
+    ],
+)
+def test_other_parts_of_a_transformer_say_the_same(opened, name, settings):
+    tokenizer = BPETokenizer.train([FEW] * 5, 300)
+    sizes = SMALL if name == "translator" else {"dim": 32, "heads": 2, "layers": 2}
+    loaded = fresh(name, tokenizer, **{**sizes, **settings, "vocab": tokenizer.vocab_size})
+    page = opened(loaded, "int8")
+    small, _ = with_weights(loaded, "int8")
+    if name == "translator":
+        assert page.say("You see the dög 👋") == small.translate("You see the dög 👋")[0].text
+        return
+    page.page.evaluate("document.getElementById('temperature').value = 0")
+    page.page.evaluate("document.getElementById('tokens').value = 30")
+    assert page.say("You see the dög") == "".join(small.sample("You see the dög", tokens=30, sampling=Sampling(0)))
 
 
 def test_a_seed_is_drawn_anew_and_writing_can_be_stopped(opened):

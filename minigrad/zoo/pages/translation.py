@@ -43,6 +43,8 @@ def translation(loaded: Any, said: Page) -> Content:
     }  # fmt: skip
     if settings["form"] == "phrasebook":
         settings["contractions"] = [[script_pattern(a), b.replace("\\", "$")] for a, b in CONTRACTIONS]
+    if settings["most"] is not None:  # as many positions were learned
+        settings["longest"] = min(settings["longest"], settings["most"])
     start, step, rows = _programs(model, settings, loaded.tokenizer.vocab_size)
     programs = Programs()
     for name, graph in (("start", start), ("step", step)):
