@@ -79,7 +79,8 @@ def test_a_strangers_transformer_passes_all_lines_without_exception():
 
 
 @pytest.mark.parametrize(
-    "name", ["bert", "bitmlp", "digits", "facts", "gpt", "regression", "superposition", "translator", "word2vec", "xor"]
+    "name",
+    ["bert", "bitmlp", "digits", "facts", "gpt", "regression", "rnn", "superposition", "translator", "word2vec", "xor"],
 )
 def test_the_models_that_come_with_minigrad_fail_no_line(name):
     found = verdicts(zoo.find(name))

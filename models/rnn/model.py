@@ -1,0 +1,54 @@
+"""A recurrent language model: a state that is all it remembers, changed by one token after the other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import minigrad as mg
+from minigrad import nn
+
+LAYERS = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
+
+
+class StateCache:
+    """The states after the tokens so far, each (layers, B, H); a token costs the same however many came before it."""
+
+    def __init__(self) -> None:
+        self.state: Any = None
+        self.length = 0
+
+    def select(self, rows: Any) -> None:
+        """Go on with these rows, in this order."""
+        if isinstance(self.state, tuple):
+            self.state = tuple(part[:, rows] for part in self.state)
+        elif self.state is not None:
+            self.state = self.state[:, rows]
+
+
+class RNNLanguageModel(nn.Module):
+    """Tokens (B, T) -> logits of the token after each, (B, T, vocab). It learns from `context` tokens at once, and reads any number.
+
+    >>> model = RNNLanguageModel("gru", vocab=10, dim=4, hidden=6, layers=1, context=8)
+    >>> model([[1, 2, 3]]).shape
+    (1, 3, 10)
+    """
+
+    def __init__(self, cell: str, vocab: int, dim: int, hidden: int, layers: int, context: int, dropout: float = 0.0):
+        self.context = context
+        self.tokens = nn.Embedding(vocab, dim)
+        self.dropout = nn.Dropout(dropout)
+        self.recurrence = LAYERS[cell](dim, hidden, layers, batch_first=True, dropout=dropout)
+        self.head = nn.Linear(hidden, vocab)
+
+    def new_cache(self) -> StateCache:
+        """An empty cache for generating token by token."""
+        return StateCache()
+
+    def forward(self, tokens: Any, cache: StateCache | None = None) -> mg.Tensor:
+        """With a cache, `tokens` are only those that it has not seen."""
+        x = self.dropout(self.tokens(tokens))  # (B, T) -> (B, T, C)
+        x, state = self.recurrence(x, None if cache is None else cache.state)  # (B, T, C) -> (B, T, H)
+        if cache is not None:
+            cache.state, cache.length = state, cache.length + x.shape[1]
+        logits: mg.Tensor = self.head(self.dropout(x))  # (B, T, H) -> (B, T, vocab)
+        return logits
