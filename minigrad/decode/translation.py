@@ -13,7 +13,7 @@ from ..ops.creation import tensor
 from .beam import GREATEST_ALPHA, Hypothesis, length_penalty
 from .encoder_decoder import search_all, special_ids
 
-__all__ = ["Piece", "Translation", "attention_inputs", "pieces_of", "search_tree", "translate"]
+__all__ = ["Piece", "Translation", "attention_inputs", "pieces_of", "search_tree", "spelt", "translate"]
 
 SENTENCE_ENDS = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])\s*")  # Chinese and Japanese have no space there
 
@@ -146,19 +146,27 @@ def _cut(sentence: str, encode: Callable[[str], list[int]], max_length: int | No
     return [piece for half in halves for piece in _cut(half, encode, max_length)]
 
 
-def attention_inputs(tokenizer: Any, translation: Translation) -> dict[str, Any]:
-    """What `mg.viz.attention` needs to show the attention while the first piece of a translation was decoded."""
+def spelt(tokenizer: Any, token: int) -> str:
+    """The token of an id. Tables of words are often longer than the vocabulary, and a target may start with such an id."""
+    return str(tokenizer.token(token)) if token < tokenizer.vocab_size else f"<{token}>"
+
+
+def attention_inputs(tokenizer: Any, translation: Translation, vocab: int | None = None) -> dict[str, Any]:
+    """What `mg.viz.attention` needs to show the attention while the first piece of a translation was decoded.
+
+    `vocab` is how many logits the model has; as many as the tokenizer has tokens unless given.
+    """
     piece = translation.pieces[0]
     best = piece.hypotheses[0]
     target = [*translation.prompt, *best.tokens]
-    tokens = [tokenizer.token(token) for token in target]
+    tokens = [spelt(tokenizer, token) for token in target]
     return {
         "inputs": (tensor([piece.ids]), tensor([target])),
         "tokens": tokens,
         "chosen": [*tokens[1:], tokenizer.token(best.branch.token) if best.branch.depth > len(best.tokens) else "…"],
         "sentences": (translation.source, translation.text),
         "keys": [tokenizer.token(token) for token in piece.ids],
-        "vocabulary": [tokenizer.token(token) for token in range(tokenizer.vocab_size)],
+        "vocabulary": [spelt(tokenizer, token) for token in range(vocab or tokenizer.vocab_size)],
     }
 
 
@@ -170,7 +178,7 @@ def search_tree(tokenizer: Any, translation: Translation) -> dict[str, Any]:
     root = translation.pieces[0].hypotheses[0].branch
     while root.parent is not None:
         root = root.parent
-    top: dict[str, Any] = {"token": tokenizer.token(translation.prompt[-1]), "score": 0.0, "children": []}
+    top: dict[str, Any] = {"token": spelt(tokenizer, translation.prompt[-1]), "score": 0.0, "children": []}
     waiting = [(root, top)]
     while waiting:
         branch, node = waiting.pop()

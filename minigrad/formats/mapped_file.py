@@ -14,14 +14,17 @@ from numpy.lib.array_utils import byte_bounds
 
 from ..errors import CheckpointError, printable
 
-__all__ = ["HEADER_LIMIT", "Cursor", "MappedFile", "release"]
+__all__ = ["HEADER_LIMIT", "Cursor", "MappedFile", "release", "writable"]
 
 HEADER_LIMIT = 100_000_000  # bytes of whatever describes the tensors of a file; a real one has some megabytes
 _DAMAGED = "it may be damaged or truncated: fetch it again"
 
 
 class MappedFile:
-    """The bytes of a file, as a read-only array: the system reads a page when it is first touched."""
+    """The bytes of a file, as a read-only array: the system reads a page when it is first touched.
+
+    Parts that `writable` gives are copied page by page where somebody writes; the file stays as it is.
+    """
 
     def __init__(self, path: str | os.PathLike[str]):
         self.path = os.fspath(path)
@@ -31,7 +34,8 @@ class MappedFile:
         try:
             with open(path, "rb") as file:
                 if os.fstat(file.fileno()).st_size:  # an empty file cannot be mapped
-                    self.bytes = np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
+                    self.bytes = np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY), np.uint8)
+                    self.bytes.flags.writeable = False
         except OSError as error:
             raise self.error(f"cannot be read: {error.strerror}", fix="check the path") from None
 
@@ -76,6 +80,15 @@ class MappedFile:
             if start < last:
                 raise self.error(f"has overlapping tensors: {before!r} and {name!r}", got=f"byte {start:,} in both")
             last, before = max(last, end), name
+
+
+def writable(array: np.ndarray) -> np.ndarray:
+    """The same array, in which may be written: a part of a mapped file without a copy, anything else copied if it must be."""
+    try:
+        array.flags.writeable = True
+    except ValueError:
+        array = array.copy()
+    return array
 
 
 def release(array: np.ndarray) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
-from ..formats.mapped_file import release
+from ..formats.mapped_file import release, writable
 from ..kernels import Packed
 from ..maths.packing import FORMATS
 from ..nn import LearnedPositions, RelativePositions
@@ -127,4 +127,4 @@ def _assign(module: Any, name: str, wanted: Any, value: Any) -> None:
     if isinstance(value, Packed):
         setattr(module, leaf, value)
     else:
-        getattr(module, leaf).data = value
+        getattr(module, leaf).data = writable(value)  # who trains it changes a copy of its pages, not the file

@@ -144,8 +144,8 @@ def _downloaded(name: str) -> Path:
     try:
         return Path(snapshot_download(repository, revision=revision or None, allow_patterns=PATTERNS))
     except Exception as error:  # of many classes: no network, no such model, not allowed
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        reason = str(error).strip().removeprefix("Got: ").partition("\n")[0] or type(error).__name__
         raise HubError(
             f"hf:{name} cannot be had: {reason}"[:300],
-            fix="check the name and the network, or download the folder and give its path",
-        ) from error
+            fix="check the name and the network, or download the folder elsewhere and give its path",
+        ) from None

@@ -194,8 +194,9 @@ def page(loaded: Any) -> Page:
 
 
 def attend(loaded: Any, text: str) -> dict[str, Any]:
-    """What the model is called with to see how it reads one text, or two with | between them."""
-    ids = read(loaded, text).rows[0]
+    """What the model is called with to see how it reads one text, or two with | between them; the first, if each is read alone."""
+    is_alone = loaded.config.task in PAIRED and len(texts_of(text)) == 1
+    ids = read(loaded, f"{text} | {text}" if is_alone else text).rows[0]
     return {"inputs": (ids,), "tokens": [loaded.tokenizer.token(token) for token in ids[0].tolist()]}
 
 

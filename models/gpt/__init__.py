@@ -198,11 +198,13 @@ def attend(loaded: Any, text: str) -> dict[str, Any]:
     """The tokens of a text, of which the model sees the last ones if there are too many."""
     import numpy as np
 
+    from minigrad.decode.translation import spelt
+
     tokenizer = loaded.tokenizer
     ids = tokenizer.encode(text)[-loaded.config.context :]
     if not ids:
         raise ArgumentError("gpt: there is no text to look at", "at least one token", repr(text))
-    vocabulary = [tokenizer.token(i) for i in range(tokenizer.vocab_size)]
+    vocabulary = [spelt(tokenizer, i) for i in range(loaded.config.vocab)]
     return {"inputs": (np.array([ids]),), "tokens": [vocabulary[i] for i in ids], "vocabulary": vocabulary}
 
 

@@ -209,7 +209,7 @@ def attend(loaded: Any, text: str) -> dict[str, Any]:
     """What the model is called with to see its attention while it translates a text."""
     from minigrad.decode.translation import attention_inputs
 
-    return attention_inputs(loaded.tokenizer, translate(loaded, [text])[0])
+    return attention_inputs(loaded.tokenizer, translate(loaded, [text])[0], loaded.model.vocab)
 
 
 def draw(loaded: Any) -> Any:

@@ -61,7 +61,9 @@ def attention(loaded: Any, text: str, **options: Any) -> Any:
     from ...decode.translation import attention_inputs
     from ...viz.attention.attention import attention
 
-    given = attention_inputs(loaded.tokenizer, loaded.translate([text], **options)[0])
+    given = attention_inputs(
+        loaded.tokenizer, loaded.translate([text], **options)[0], getattr(loaded.model, "vocab", None)
+    )
     return attention(loaded.model, *given.pop("inputs"), title=loaded.spec.name, **given)
 
 
