@@ -70,6 +70,17 @@ CASES: dict[str, Any] = {
     "qwen3, tied, biases, odd heads": lambda: family(
         "Qwen3", tie_word_embeddings=True, attention_bias=True, num_attention_heads=3, num_key_value_heads=1, head_dim=10
     ),
+    "gemma": lambda: family("Gemma", head_dim=8),
+    "gemma, untied, biases, odd heads": lambda: family(
+        "Gemma", tie_word_embeddings=False, attention_bias=True, num_attention_heads=3, num_key_value_heads=1, head_dim=6
+    ),
+    "gemma2": lambda: family(
+        "Gemma2", head_dim=8, sliding_window=5, query_pre_attn_scalar=12, attn_logit_softcapping=0.5,
+        final_logit_softcapping=2.0, attn_implementation="eager",
+    ),
+    "gemma2, no caps": lambda: family(
+        "Gemma2", head_dim=4, attn_logit_softcapping=None, final_logit_softcapping=None, num_key_value_heads=6
+    ),
     "neox": lambda: neox(rotary_pct=0.5),
     "neox, one after the other": lambda: neox(
         rotary_pct=1.0, use_parallel_residual=False, tie_word_embeddings=True, hidden_act="gelu_new"

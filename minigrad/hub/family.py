@@ -32,7 +32,8 @@ class From:
     """Where a tensor comes from: the rows of one tensor of a file, or of several, one after the other.
 
     A matrix may be stored as (in, out); `skip` rows at the beginning are left out, `extra` rows of zeros follow at the end;
-    `order(rows, config)` says in which order they are taken. Some files have the tensor under one of `others`.
+    `order(rows, config)` says in which order they are taken. Some files have the tensor under one of `others`, or as its
+    numbers less `plus`.
     """
 
     names: tuple[str, ...]
@@ -40,6 +41,7 @@ class From:
     skip: int = 0
     extra: int = 0
     others: tuple[str, ...] = ()
+    plus: float = 0.0
     order: Callable[[int, ModelConfig], np.ndarray] | None = None
 
 

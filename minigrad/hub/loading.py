@@ -92,6 +92,7 @@ def _value(source: Source, origin: From, wanted: Any, kept: bool, dtype: Any) ->
     made = made[origin.skip :] if origin.skip else made
     made = np.concatenate([made, np.zeros((origin.extra, *made.shape[1:]), made.dtype)]) if origin.extra else made
     made = made if origin.order is None else made[origin.order(len(made), source.config)]
+    made = made + np.float32(origin.plus) if origin.plus else made
     return np.ascontiguousarray(made, np.dtype(dtype or "float32") if wanted.dtype.kind == "f" else wanted.dtype)
 
 

@@ -31,11 +31,15 @@ class GPTConfig(Config):
     activation: str = option(
         "gelu_tanh",
         "of the MLPs; gelu_tanh is GPT-2's",
-        choices=("gelu_tanh", "gelu", "relu", "silu", "swiglu", "geglu", "reglu"),
+        choices=("gelu_tanh", "gelu", "relu", "silu", "swiglu", "geglu", "geglu_tanh", "reglu"),
     )
     bias: bool = option(True, "whether linear layers and LayerNorms have biases")
     eps: float | None = option(None, "what norms add to the variance; none for 1e-5, or as RMSNorm does", least=0)
     tied: bool = option(True, "whether the head is the table of tokens again")
+    scaled: bool = option(False, "multiply vectors of tokens by the square root of the width")
+    logit_softcap: float | None = option(
+        None, "c, for logits that become c * tanh(logits / c); none to leave them", least=0
+    )
     rotary: dict[str, Any] = option({}, "further options of nn.RotaryPositions")
     block: dict[str, Any] = option({}, "further options of nn.TransformerBlock, such as kv_heads")
     dropout: float = option(0.0, "the share of numbers that is dropped while training", least=0)
@@ -113,12 +117,13 @@ def build(config: GPTConfig) -> Any:
     from .model import GPT
 
     hidden = config.hidden
-    if hidden is None and config.activation in ("swiglu", "geglu", "reglu"):
+    if hidden is None and config.activation in ("swiglu", "geglu", "geglu_tanh", "reglu"):
         hidden = max(1, 8 * config.dim // 3)  # three matrices then have as many weights as two with 4 dim
     model = GPT(
         config.vocab, config.context, config.layers, config.heads, config.dim, hidden=hidden,
         positions=config.positions, norm=config.norm, activation=config.activation, bias=config.bias,
-        dropout=config.dropout, eps=config.eps, tied=config.tied, rotary=config.rotary, **config.block,
+        dropout=config.dropout, eps=config.eps, tied=config.tied, scaled=config.scaled, logit_softcap=config.logit_softcap,
+        rotary=config.rotary, **config.block,
     )  # fmt: skip
     return add_lora(model, config.lora) if config.lora else model
 

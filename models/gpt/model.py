@@ -17,7 +17,8 @@ class GPT(nn.Module):
 
     `positions` are "learned", "sinusoidal" (both are added to the tokens) or "rotary" (queries and keys are turned, with
     the options `rotary` of `nn.RotaryPositions`); `norm`, `activation`, `hidden`, `bias`, `dropout` and whatever else is
-    given are options of `nn.TransformerBlock`. If it is not `tied`, the head has a matrix of its own. It is made to see
+    given are options of `nn.TransformerBlock`. Vectors of tokens are `scaled` by √dim if told so, as Gemma's, and with a
+    `logit_softcap` c logits become c · tanh(logits / c). If it is not `tied`, the head has a matrix of its own. It is made to see
     `context` tokens at once. What adds to the stream starts as GPT-2's, and so do the vectors of tokens and positions.
 
     >>> model = GPT(vocab=10, context=8, layers=1, heads=2, dim=4)
@@ -40,12 +41,15 @@ class GPT(nn.Module):
         bias: bool = True,
         dropout: float = 0.0,
         tied: bool = True,
+        scaled: bool = False,
+        logit_softcap: float | None = None,
         rotary: Mapping[str, Any] | None = None,
         **block: Any,
     ):
         self.context = context
         # Tokens start small beside sines, which go up to 1, so they are enlarged as in "Attention is all you need".
-        self.scale = dim**0.5 if positions == "sinusoidal" else 1.0
+        self.scale = dim**0.5 if scaled or positions == "sinusoidal" else 1.0
+        self.logit_softcap = logit_softcap
         self.positions: Any = None
         with nn.init.skip():  # every matrix is drawn once, below
             self.tokens = nn.Embedding(vocab, dim)
@@ -103,7 +107,8 @@ class GPT(nn.Module):
         return encoded
 
     def _scored(self, x: mg.Tensor) -> mg.Tensor:
-        return F.linear(x, (self.tokens if self.head is None else self.head).weight)  # (B, T, C) -> (B, T, vocab)
+        logits = F.linear(x, (self.tokens if self.head is None else self.head).weight)  # (B, T, C) -> (B, T, vocab)
+        return logits if self.logit_softcap is None else self.logit_softcap * (logits / self.logit_softcap).tanh()
 
 
 def positions_of(mask: Any) -> mg.Tensor:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..family import Family, From, HubError, ModelConfig, joined, transposed
 
-__all__ = ["GPT2", "LLAMA", "LLAMA_GGUF", "NEOX"]
+__all__ = ["GEMMA", "GEMMA2", "GPT2", "LLAMA", "LLAMA_GGUF", "NEOX"]
 
 BLOCK = "encoder.blocks.{i}."
 GELUS = {"gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "gelu_fast": "gelu_tanh"}
@@ -46,31 +47,29 @@ GPT2 = Family(
 )
 
 
-def _windows(config: ModelConfig) -> Any:
-    """The window of attention: one for all layers, a list with one for each, or None."""
-    size, kind = config.get("sliding_window"), config["model_type"]
-    if size is None or not config.get("use_sliding_window", kind == "mistral"):
-        return None
-    first = (
-        0 if kind == "mistral" else config.get("max_window_layers", 28)
-    )  # Qwen's; older files do not list the layers
-    said = ["sliding_attention" if i >= first else "full_attention" for i in range(config["num_hidden_layers"])]
-    kinds = config.first("layer_types", default=said)
+def _windows(config: ModelConfig, is_limited: Callable[[int], bool]) -> list[int | None]:
+    """The window of each layer, None for all; older files do not list the layers, and each family has a rule for them."""
+    numbers = range(config["num_hidden_layers"])
+    usual = ["sliding_attention" if is_limited(i) else "full_attention" for i in numbers]
+    kinds = config.first("layer_types", default=usual)
     unknown = {*kinds} - {"sliding_attention", "full_attention"}
     if unknown:
         raise HubError("a kind of layer of this model is not offered", "sliding_attention or full_attention", *unknown)
-    return [size if kind == "sliding_attention" else None for kind in kinds]
+    return [config["sliding_window"] if kind == "sliding_attention" else None for kind in kinds]
 
 
 def _llama(config: ModelConfig) -> dict[str, Any]:
     """Llama, Mistral, SmolLM, TinyLlama, Qwen2 and Qwen3, which differ in biases, norms of queries and keys, and windows."""
     config.refuse(hidden_act="silu", pretraining_tp=1, mlp_bias=False)
     kind, heads = config["model_type"], config["num_attention_heads"]
+    has_window = config.get("use_sliding_window", kind == "mistral") and config.get("sliding_window") is not None
+    first = 0 if kind == "mistral" else config.get("max_window_layers", 28)
+    window = _windows(config, lambda layer: layer >= first) if has_window else None
     rope = config.first("rope_parameters", "rope_scaling", default={})
     is_scaled = rope.get("rope_type", rope.get("type", "default")) != "default"
     has_bias = config.get("attention_bias", kind == "qwen2")
     block = {
-        "head_dim": config.get("head_dim"), "kv_heads": config.get("num_key_value_heads"), "window": _windows(config),
+        "head_dim": config.get("head_dim"), "kv_heads": config.get("num_key_value_heads"), "window": window,
         "attention_bias": has_bias, "out_bias": has_bias and kind != "qwen2",
         "qk_norm": "rms" if kind == "qwen3" else None,
     }  # fmt: skip
@@ -86,6 +85,77 @@ def _llama(config: ModelConfig) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _gemma(config: ModelConfig) -> dict[str, Any]:
+    """Gemma: scaled vectors of tokens, and a gate with GELU."""
+    config.refuse(use_bidirectional_attention=None)
+    rope, has_bias = config.first("rope_parameters", default={}), config.get("attention_bias", False)
+    if rope.get("rope_type", "default") != "default":
+        raise HubError(
+            "scaled rotary positions are not offered for this family", "rope_type default", rope["rope_type"]
+        )
+    activation = config.first("hidden_activation", "hidden_act", default="gelu_pytorch_tanh")
+    if activation not in ("gelu", *GELUS):
+        raise HubError("hidden_activation of this model is not offered", f"gelu, {', '.join(GELUS)}", activation)
+    return {
+        "vocab": config["vocab_size"], "context": config["max_position_embeddings"],
+        "layers": config["num_hidden_layers"], "heads": config["num_attention_heads"], "dim": config["hidden_size"],
+        "hidden": config["intermediate_size"], "positions": "rotary", "norm": "rms", "scaled": True, "bias": False,
+        "activation": "geglu" if activation == "gelu" else "geglu_tanh", "eps": config["rms_norm_eps"],
+        "tied": config.get("tie_word_embeddings", True),
+        "rotary": {"base": rope.get("rope_theta", config.get("rope_theta", 10000.0)), "style": "half"},
+        "block": {
+            "head_dim": config["head_dim"], "kv_heads": config["num_key_value_heads"], "attention_bias": has_bias,
+            "out_bias": has_bias,
+        },
+    }  # fmt: skip
+
+
+def _gemma2(config: ModelConfig) -> dict[str, Any]:
+    """The same with norms after each part too, capped scores and logits, and a window in every other layer."""
+    settings = _gemma(config)
+    block = {
+        "scale": config["query_pre_attn_scalar"] ** -0.5, "softcap": config.get("attn_logit_softcapping"), "sandwich": True,
+        "window": _windows(config, lambda layer: layer % 2 == 0),
+    }  # fmt: skip
+    return {**settings, "logit_softcap": config.get("final_logit_softcapping"), "block": {**settings["block"], **block}}
+
+
+def _less_one(name: str) -> From:
+    """A norm of Gemma's, whose weights are stored less 1."""
+    return From((name,), plus=1.0)
+
+
+GEMMA_TENSORS: dict[str, str | From] = {
+    "tokens": "embed_tokens",
+    f"{BLOCK}attention_norm": _less_one("layers.{i}.input_layernorm"),
+    f"{BLOCK}attention.in_proj": joined(*[f"layers.{{i}}.self_attn.{part}_proj" for part in "qkv"]),
+    f"{BLOCK}attention.out_proj": "layers.{i}.self_attn.o_proj",
+    f"{BLOCK}mlp.up": joined("layers.{i}.mlp.gate_proj", "layers.{i}.mlp.up_proj"),
+    f"{BLOCK}mlp.down": "layers.{i}.mlp.down_proj",
+    "encoder.norm": _less_one("norm"),
+    "head": "lm_head",
+}
+GEMMA = Family(
+    names=("gemma",),
+    model="gpt",
+    settings=_gemma,
+    prefixes=("model.",),
+    tensors={**GEMMA_TENSORS, f"{BLOCK}mlp_norm": _less_one("layers.{i}.post_attention_layernorm")},
+    ignored=(r"rotary_emb\.inv_freq$",),
+)
+GEMMA2 = Family(
+    names=("gemma2",),
+    model="gpt",
+    settings=_gemma2,
+    prefixes=("model.",),
+    tensors={
+        **GEMMA_TENSORS,
+        f"{BLOCK}attention_post_norm": _less_one("layers.{i}.post_attention_layernorm"),
+        f"{BLOCK}mlp_norm": _less_one("layers.{i}.pre_feedforward_layernorm"),
+        f"{BLOCK}mlp_post_norm": _less_one("layers.{i}.post_feedforward_layernorm"),
+    },
+    ignored=(r"rotary_emb\.inv_freq$",),
+)
 LLAMA = Family(
     names=("llama", "mistral", "qwen2", "qwen3"),
     model="gpt",
