@@ -152,12 +152,14 @@ SMALL = {"corpus": "reverse", "dim": 32, "heads": 2, "hidden": 48, "depth": 2}
             {"activation": "swiglu", "block": {"norm": "rms", "kv_heads": 1}, "separate": "head", "form": "lower"},
         ),
         ("gpt", {"positions": "sinusoidal", "tied": False, "context": 24}),
+        ("rnn", {"cell": "lstm"}),
+        ("rnn", {"cell": "gru"}),
         ("gpt", {"norm": "rms", "activation": "swiglu", "bias": False, "context": 24}),
     ],
 )
-def test_other_parts_of_a_transformer_say_the_same(opened, name, settings):
+def test_other_parts_and_layers_say_the_same(opened, name, settings):
     tokenizer = BPETokenizer.train([FEW] * 5, 300)
-    sizes = SMALL if name == "translator" else {"dim": 32, "heads": 2, "layers": 2}
+    sizes = SMALL if name == "translator" else {"dim": 32, "layers": 2, **({"heads": 2} if name == "gpt" else {})}
     loaded = fresh(name, tokenizer, **{**sizes, **settings, "vocab": tokenizer.vocab_size})
     page = opened(loaded, "int8")
     small, _ = with_weights(loaded, "int8")

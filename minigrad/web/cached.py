@@ -76,10 +76,29 @@ def _tensors(cache: Any) -> list[Tensor]:
     return [owner[key] for owner, key in _places(cache)]
 
 
+class _InTuple:
+    """The parts of a tuple that somebody owns, as if they could be changed."""
+
+    def __init__(self, owner: Any, key: Any):
+        self.owner, self.key = owner, key
+
+    def __len__(self) -> int:
+        return len(self.owner[self.key])
+
+    def __getitem__(self, place: int) -> Any:
+        return self.owner[self.key][place]
+
+    def __setitem__(self, place: int, value: Any) -> None:
+        parts = list(self.owner[self.key])
+        parts[place] = value
+        kind = type(self.owner[self.key])
+        self.owner[self.key] = kind(*parts) if hasattr(kind, "_fields") else tuple(parts)
+
+
 def _places(thing: Any, depth: int = DEEPEST) -> Iterator[tuple[Any, Any]]:
     """Where the Tensors in an object are: `owner[key]`, in a fixed order."""
     slots = [name for kind in type(thing).__mro__ for name in getattr(kind, "__slots__", ()) if hasattr(thing, name)]
-    if isinstance(thing, (list, dict)):
+    if isinstance(thing, (list, dict, _InTuple)):
         owner: Any = thing
     elif hasattr(thing, "__dict__") and not isinstance(thing, (type, np.ndarray)):
         owner = vars(thing)
@@ -89,7 +108,9 @@ def _places(thing: Any, depth: int = DEEPEST) -> Iterator[tuple[Any, Any]]:
         return
     for key in list(owner) if isinstance(owner, dict) else range(len(owner)):
         part = owner[key]
-        if isinstance(part, Tensor):
+        if isinstance(part, tuple):
+            yield from _places(_InTuple(owner, key), depth - 1)
+        elif isinstance(part, Tensor):
             yield owner, key
         elif depth and not hasattr(part, "compiled_state"):  # a module has parameters, not a state
             yield from _places(part, depth - 1)

@@ -31,7 +31,7 @@ from ..tracer import tracing
 __all__ = ["RUNTIME", "Programs", "kernels", "runtime", "traced"]
 
 RUNTIME = (
-    "arrays", "elementwise", "shaping", "indexing", "reductions", "products", "neural", "program", "weights"
+    "arrays", "elementwise", "shaping", "indexing", "reductions", "products", "neural", "recurrent", "program", "weights"
 )  # fmt: skip
 DTYPES = ("float32", "float64", "int64", "int32", "int16", "int8", "uint8", "uint16", "uint32", "bool")
 ALIGNED = 8  # bytes: where a tensor may begin
