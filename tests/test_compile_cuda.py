@@ -60,10 +60,16 @@ from minigrad.random import hashed
 
 pytestmark = pytest.mark.skipif(GPP is None, reason="g++ is not installed: apt install g++")
 CHARS = ("f", "d")
-BY_DEFINITION = {"attention", "packed_attention", "embedding", "gated_scan", "packed_linear", "rnn", "gru", "lstm"}
+STEPWISE = {"gated_scan", "rnn", "gru", "lstm"}
+WINDOWED = {"convolution", "max_pool", "avg_pool"}
+BY_DEFINITION = {"attention", "packed_attention", "embedding", "packed_linear", *STEPWISE, *WINDOWED}
 WITHOUT_LOOPS = {
-    "linear", "packed_linear", "embedding", "gated_scan", "rnn", "gru", "lstm",
-}  # products, a lookup, what goes step by step  # fmt: skip
+    "linear",
+    "packed_linear",
+    "embedding",
+    *STEPWISE,
+    *WINDOWED,
+}  # products, a lookup, what goes step by step
 plan_module = sys.modules[Plan.__module__]
 
 

@@ -230,9 +230,8 @@ def test_a_mask_that_makes_the_scores_larger_is_left_to_the_definition(shape, im
 @pytest.mark.parametrize("name, number", FIRST)
 def test_an_empty_batch_gives_an_empty_result_and_gradients(name, number, implementation):
     inputs, attrs = SAMPLES[name][number]
-    batched = {"linear": 1, "linear_gelu": 1, "packed_linear": 1, "layer_norm": 1, "rms_norm": 1, "attention": 3}.get(
-        name, len(inputs)
-    )
+    alone = ("linear", "linear_gelu", "packed_linear", "layer_norm", "rms_norm", "convolution", "max_pool", "avg_pool")
+    batched = 1 if name in alone else 3 if name == "attention" else len(inputs)
     single = cast(inputs, "float32")
     if name in ("rnn", "gru", "lstm"):  # a batch of no rows, and as many steps
         single = [single[0][:, :0], *single[1:5], *[x[:0] for x in single[5:]]]

@@ -235,6 +235,14 @@ def test_recurrence_reports_every_layer(no_torch: Path) -> None:
     assert all(one["same"] and one["peers"]["minigrad"]["median"] > 0 for one in measured.values())
 
 
+def test_convolution_reports_every_network(no_torch: Path) -> None:
+    done = run("benchmarks.convolution", "--quick", "--json", "--task", "digits", hidden=no_torch)
+    result = last_line(done)
+    assert result.keys() == {"digits", "detail"} and result["digits"] is None
+    measured = result["detail"]["tasks"]["digits"]
+    assert measured["milliseconds"]["minigrad"]["median"] > 0 and len(measured["missing"]) == 2
+
+
 @pytest.mark.parametrize("shape", ["3x4", "3x4x8xa", "3x4x8x0", "3,4,8,16", ""])
 def test_a_shape_that_is_none_is_a_usage_error(shape: str) -> None:
     done = run("benchmarks.matmul", "--quick", "--shape", shape)

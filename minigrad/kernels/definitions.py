@@ -18,6 +18,8 @@ from ..ops.indexing.along import take_along_axis
 from ..ops.layout.joining import _unstack, split, stack
 from ..ops.layout.shape import expand_dims, reshape, squeeze, swapaxes, transpose
 from ..ops.linalg.products import matmul
+from ..ops.neural.convolution import convolution
+from ..ops.neural.pooling import avg_pool, max_pool
 from ..ops.neural.softmax import _causal_mask, softmax
 from ..ops.neural.softmax import _masked_softmax as masked_softmax
 from ..ops.reductions import reduction
@@ -26,13 +28,15 @@ from ..random import hashed
 from .registry import fuse, fused
 
 __all__ = [
-    "attention", "cross_entropy", "dropout", "embedding", "gated_scan", "gelu", "layer_norm", "linear", "linear_gelu", "masked_softmax",
-    "packed_attention", "rms_norm", "silu", "softmax", "swiglu",
+    "attention", "avg_pool", "convolution", "cross_entropy", "dropout", "embedding", "gated_scan", "gelu", "layer_norm", "linear", "linear_gelu",
+    "masked_softmax", "max_pool", "packed_attention", "rms_norm", "silu", "softmax", "swiglu",
 ]  # fmt: skip
 
 for _function in (gelu, silu, softmax):
     fuse(_function, rows=("a",))
 fuse(masked_softmax, rows=())
+for _windowed in (convolution, max_pool, avg_pool):
+    fuse(_windowed)
 
 
 def _linear_cost(inputs, out, attrs):

@@ -8,6 +8,7 @@ from minigrad.maths.packing import encoded
 
 rng = np.random.default_rng(0)
 DROPOUT = {"dropout_p": 0.3, "dropout_key": 0x1234567890ABCDEF, "start": 7}
+ALL = {"count_include_pad": True, "divisor": None}
 NO_DROPOUT = {"dropout_p": 0.0, "dropout_key": 0, "start": 0}
 
 
@@ -124,5 +125,21 @@ SAMPLES = {
     "rnn": layers(1),
     "gru": layers(3),
     "lstm": layers(4, cells=2),
+    "convolution": [
+        ([normal(1, 1, 3, 3), normal(1, 1, 3, 3), None], {"stride": (1, 1), "padding": ((0, 0), (0, 0)), "dilation": (1, 1), "groups": 1}),
+        ([normal(3, 4, 9, 10), normal(6, 2, 3, 2), normal(6)], {"stride": (2, 1), "padding": ((1, 1), (0, 2)), "dilation": (1, 2), "groups": 2}),
+        ([normal(5, 2, 17, 13), normal(7, 2, 3, 3), normal(7)], {"stride": (1, 1), "padding": ((1, 1), (1, 1)), "dilation": (1, 1), "groups": 1}),
+        ([normal(2, 3, 40), normal(4, 3, 5), None], {"stride": (3,), "padding": ((2, 1),), "dilation": (2,), "groups": 1}),
+    ],
+    "max_pool": [
+        ([normal(2, 3, 4, 6)], {"kernel": (2, 2), "stride": (2, 2), "padding": (0, 0), "dilation": (1, 1), "surplus": (0, 0)}),
+        ([normal(2, 3, 9, 10)], {"kernel": (3, 2), "stride": (2, 1), "padding": (1, 1), "dilation": (2, 1), "surplus": (1, 0)}),
+        ([normal(2, 3, 17)], {"kernel": (3,), "stride": (2,), "padding": (1,), "dilation": (1,), "surplus": (0,)}),
+    ],
+    "avg_pool": [
+        ([normal(2, 3, 4, 6)], dict(kernel=(2, 2), stride=(2, 2), padding=(0, 0), surplus=(0, 0), **ALL)),
+        ([normal(2, 3, 9, 10)], dict(kernel=(3, 2), stride=(2, 1), padding=(1, 1), surplus=(1, 0), **{**ALL, "count_include_pad": False})),
+        ([normal(2, 3, 17)], dict(kernel=(3,), stride=(2,), padding=(1,), surplus=(0,), **{**ALL, "divisor": 5})),
+    ],
     "gated_scan": [([normal(*s), rng.random(s), normal(s[0], s[2])], {}) for s in ((2, 3, 5), (1, 17, 33), (3, 2, 1))],
 }  # fmt: skip

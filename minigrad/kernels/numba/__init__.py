@@ -1,5 +1,5 @@
-"""What numba compiles from hand-written loops: attention, stacks of products, products with packed weights, the
-gradient of an embedding, a scan, recurrent layers.
+"""What numba compiles from hand-written loops: attention, convolution, pooling, stacks of products, products with packed
+weights, the gradient of an embedding, a scan, recurrent layers.
 
 All other fused operations are written by the compiler from their definitions (minigrad.compile.fused).
 """
@@ -9,7 +9,7 @@ import numpy as np
 from .compiling import keeping
 
 with keeping():
-    from . import attention, embedding, packed, products, recurrent, scan  # noqa: F401  (importing them registers their kernels)
+    from . import attention, convolution, embedding, packed, pooling, products, recurrent, scan  # noqa: F401  (importing them registers their kernels)
 
 
 def try_out() -> None:

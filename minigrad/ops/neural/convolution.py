@@ -10,6 +10,7 @@ import math
 from typing import Any
 
 from ...errors import ArgumentError, ShapeError, nearest
+from ..composite import composite
 from ..layout.shape import reshape, swapaxes
 from ..layout.windows import AXES, Sizes, _fold, _unfold, as_sizes, check_axes, check_room, framed, reach_of
 from ..linalg.products import matmul
@@ -22,16 +23,34 @@ def convolve(
     check_axes(name, a, count)
     _check_channels(name, a, weight, bias, groups, count, transposed=False)
     strides, dilations = as_sizes(name, "stride", stride, count), as_sizes(name, "dilation", dilation, count)
-    kernel = weight.shape[2:]
-    a = framed(a, padding_widths(name, padding, kernel, strides, dilations))
-    check_room(name, a.shape[-count:], kernel, dilations)
-    channels = _channels_first(a, count)  # (C, N, *sizes)
-    windows = _unfold(channels, kernel=kernel, stride=strides, dilation=dilations)  # (C, *kernel, N, *out)
-    out_channels, inner = weight.shape[0], math.prod(weight.shape[1:])
+    widths = padding_widths(name, padding, weight.shape[2:], strides, dilations)
+    check_room(name, tuple([n + sum(w) for n, w in zip(a.shape[-count:], widths)]), weight.shape[2:], dilations)
+    batch = a if a.ndim == count + 2 else reshape(a, shape=(1, *a.shape))
+    out = convolution(batch, weight, bias, stride=strides, padding=tuple(widths), dilation=dilations, groups=groups)
+    return out if batch is a else reshape(out, shape=out.shape[1:])
+
+
+def _convolution_cost(inputs, out, attrs):
+    return 2 * out.size * math.prod(inputs[1].shape[1:]) + out.size * (inputs[2] is not None)
+
+
+@composite(public=False, cost=_convolution_cost, lowering="whole")
+def convolution(a, weight, bias, *, stride, padding, dilation, groups):
+    """The sum of each window times the weights: (N, C, *sizes), (O, C/groups, *kernel), (O,) or None -> (N, O, *out).
+
+    `padding` has the zeros before and after on each axis.
+    """
+    count = a.ndim - 2
+    around = framed(a, padding)
+    windows = _unfold(
+        swapaxes(around, axis1=0, axis2=1), kernel=tuple(weight.shape[2:]), stride=stride, dilation=dilation
+    )
+    outputs, inner = weight.shape[0], math.prod(weight.shape[1:])
     columns = reshape(windows, shape=(groups, inner, math.prod(windows.shape[1 + count :])))  # (g, C/g * k, N * out)
-    rows = reshape(weight, shape=(groups, out_channels // groups, inner))  # (g, O/g, C/g * k)
-    out = reshape(matmul(rows, columns), shape=(out_channels, *windows.shape[1 + count :]))  # (O, N, *out)
-    return _finished(out, bias, a.ndim, count)
+    rows = reshape(weight, shape=(groups, outputs // groups, inner))  # (g, O/g, C/g * k)
+    out = reshape(matmul(rows, columns), shape=(outputs, *windows.shape[1 + count :]))  # (O, N, *out)
+    out = swapaxes(out, axis1=0, axis2=1)  # (N, O, *out)
+    return out if bias is None else out + reshape(bias, shape=(-1, *[1] * count))
 
 
 def convolve_transposed(

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...engine.op import op
 from ...errors import ArgumentError, ShapeError, is_whole
-from ..composite import host_constant
+from ..composite import composite, host_constant
 from ..creation import _constant, astype
 from ..indexing.along import _zeros, put_along_axis
 from ..layout.resampling import area_taps, resample
@@ -124,16 +124,54 @@ def pool_max(
 ) -> Any:
     """The largest element of each window and, if asked for, its position in the plane of the input."""
     slide = _slide(name, a, kernel, stride, padding, dilation, ceil_mode, count)
-    if not return_indices and not any(slide.padding) and not any(slide.surplus):
-        return _largest(slide.windows(a))[0]
-    plane = np.arange(math.prod(a.shape[-count:])).reshape(a.shape[-count:])
-    places = slide.of_plane(plane + 1) - 1  # -1 is padding
-    inside = None if (places >= 0).all() else host_constant(places >= 0)
-    if inside is not None and not inside.any(axis=0).all():
-        raise ShapeError(
-            f"{name}: a window meets nothing but padding", "an element of the input in each window", a.shape[-count:]
-        )
-    return _largest_and_positions(slide.windows(a), places, inside, return_indices)
+    _check_met(name, slide, a.shape[-count:])
+    if not return_indices:
+        return max_pool(a, **slide._asdict())
+    return _largest_and_positions(slide.windows(a), *_places(slide, a.shape[-count:]), return_indices)
+
+
+def _check_met(name: str, slide: Slide, sizes: Sizes) -> None:
+    """Refuse a window that meets nothing but padding, which a dilated one may."""
+    for n, k, s, p, d, extra in zip(sizes, *slide):
+        starts = range(-p, n + p + extra - d * (k - 1), s)
+        if p and any(not any(0 <= start + i * d < n for i in range(k)) for start in starts):
+            raise ShapeError(
+                f"{name}: a window meets nothing but padding", "an element of the input in each window", sizes
+            )
+
+
+def _places(slide: Slide, sizes: Sizes) -> tuple[np.ndarray, np.ndarray | None]:
+    """Where in the plane the elements of each window lie, -1 for padding, and which are no padding: (k, *out), None for all."""
+    plane = np.arange(math.prod(sizes)).reshape(sizes)
+    places = slide.of_plane(plane + 1) - 1
+    return places, None if (places >= 0).all() else host_constant(places >= 0)
+
+
+@composite(public=False, cost=lambda inputs, out, attrs: out.size * math.prod(attrs["kernel"]), lowering="whole")
+def max_pool(a, *, kernel, stride, padding, dilation, surplus):
+    """The largest element of each window, the first of equal ones: (…, *sizes) -> (…, *out)."""
+    slide = Slide(kernel, stride, padding, dilation, surplus)
+    has_padding = any(padding) or any(surplus)
+    inside = _places(slide, tuple(a.shape[-len(kernel) :]))[1] if has_padding else None
+    return _largest(slide.windows(a), inside=inside)[0]
+
+
+@composite(public=False, cost=lambda inputs, out, attrs: out.size * math.prod(attrs["kernel"]), lowering="whole")
+def avg_pool(a, *, kernel, stride, padding, surplus, count_include_pad, divisor):
+    """The sum of each window by the divisor, or else by how many elements it has: (…, *sizes) -> (…, *out)."""
+    slide = Slide(kernel, stride, padding, (1,) * len(kernel), surplus)
+    total = sum_(slide.windows(a), axis=1)
+    counts = window_counts(slide, tuple(a.shape[-len(kernel) :]), count_include_pad, divisor)
+    return total / (counts if isinstance(counts, int) else _constant(total, values=host_constant(counts)))
+
+
+def window_counts(slide: Slide, sizes: Sizes, count_include_pad: bool, divisor: int | None) -> Any:
+    """What the sum of each window is divided by: one number for all, or (*out)."""
+    if divisor is not None:
+        return divisor
+    if not any(slide.surplus) and (count_include_pad or not any(slide.padding)):
+        return math.prod(slide.kernel)
+    return slide.of_plane(np.ones(sizes, int), padding=int(count_include_pad)).sum(axis=0)
 
 
 def _largest_and_positions(windows: Any, places: np.ndarray, inside: np.ndarray | None, return_indices: bool) -> Any:
@@ -159,15 +197,10 @@ def pool_mean(
 ) -> Any:
     """The sum of each window, divided by its size, by its elements that are not padding, or by `divisor`."""
     slide = _slide(name, a, kernel, stride, padding, 1, ceil_mode, count)
-    total = sum_(slide.windows(a), axis=1)
-    if divisor is not None:
-        if not is_whole(divisor) or not divisor:
-            raise ArgumentError(f"{name}: divisor_override cannot divide", "a whole number but 0", repr(divisor))
-        return total / divisor
-    if not any(slide.surplus) and (count_include_pad or not any(slide.padding)):
-        return total / math.prod(slide.kernel)
-    inside = slide.of_plane(np.ones(a.shape[-count:], int), padding=int(count_include_pad))
-    return total / _constant(total, values=host_constant(inside.sum(axis=0)))
+    if divisor is not None and (not is_whole(divisor) or not divisor):
+        raise ArgumentError(f"{name}: divisor_override cannot divide", "a whole number but 0", repr(divisor))
+    options = {key: value for key, value in slide._asdict().items() if key != "dilation"}
+    return avg_pool(a, count_include_pad=count_include_pad, divisor=divisor, **options)
 
 
 def pool_norm(name: str, a: Any, norm_type: float, kernel: Any, stride: Any, ceil_mode: bool, count: int) -> Any:
