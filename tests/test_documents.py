@@ -10,6 +10,7 @@ import json
 import os
 import pkgutil
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ from pathlib import Path
 import pytest
 from minigrad_models.corpora import phrasebook
 from support.documents import PAGES, ROOT, Piece, Unknown, broken_links, docstrings, is_command, pieces, unfenced
+from support.picture_files import READERS_OWN
 from support.short_forms import Page
 
 import minigrad
@@ -72,6 +74,9 @@ def follow(found: Sequence[Piece], folder: Path, model: str | None = None) -> di
     for name, text in INPUTS.items():
         if any(name in piece.text for piece in found) or any(name in step.words for step in page.steps):
             (folder / name).write_text(text, encoding="utf-8")
+    for name, make in READERS_OWN.items():
+        if any(name in step.words for step in page.steps):
+            make(folder / name)
     given = [
         {"words": step.words, "settings": step.settings}
         if step.words
@@ -92,7 +97,7 @@ def follow(found: Sequence[Piece], folder: Path, model: str | None = None) -> di
             assert re.fullmatch(r"(minigrad: .*\n)*", result["err"]), said
         printed[step.piece] = printed.get(step.piece, "") + result["out"]
     for path in (todo, done, *before):
-        path.unlink()
+        path.unlink() if path.is_file() else shutil.rmtree(path)
     return printed
 
 

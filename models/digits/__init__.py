@@ -14,7 +14,13 @@ class ImageConfig(Config):
 
     images: int = option(10_000, "how many images to learn from", least=1)
     held_out: int = option(2000, "how many others to validate with, and again as many to test with", least=1)
-    images_seed: int = option(0, "of the random numbers that the images are drawn with", least=0)
+    images_seed: int = option(0, "of the random numbers that the images are drawn with, or divided by", least=0)
+    classes: tuple[str, ...] = option((), "names of the classes; read from the data")
+
+    @property
+    def outputs(self) -> int:
+        """How many classes there are: the ten digits, unless the data has others."""
+        return len(self.classes) or 10
 
 
 @dataclass(frozen=True)
@@ -32,20 +38,20 @@ class DigitsConfig(ImageConfig):
 
 
 def data(config: ImageConfig, path: str | None) -> Data:
-    """Images to learn from, and others to validate with."""
+    """Images to learn from, drawn or out of a folder, and others to validate with."""
     from minigrad.train import ArrayBatches
 
-    from .images import images
+    from .data import parts_of
 
-    train = images(config.images, config.images_seed, "train")
-    valid = images(config.held_out, config.images_seed, "valid")
-    return Data(ArrayBatches(train, config.batch), ArrayBatches(valid, 500, shuffle=False))
+    parts = parts_of(config, path)
+    train, valid = ArrayBatches(parts.train, config.batch), ArrayBatches(parts.valid, 500, shuffle=False)
+    return Data(train, valid, replace(config, classes=parts.classes))
 
 
 def build(config: DigitsConfig) -> Any:
     from .model import Net, Softmax
 
-    return Softmax() if config.net == "linear" else Net(config.channels, config.hidden)
+    return Softmax(config.outputs) if config.net == "linear" else Net(config.channels, config.hidden, config.outputs)
 
 
 def loss(model: Any, batch: Any) -> dict[str, Any]:
@@ -76,23 +82,25 @@ def schedule(optimizer: Any, config: ImageConfig) -> Any:
 
 
 def predict(loaded: Any, inputs: list[str]) -> list[Any]:
-    """What digit a text drawing shows, or one drawn anew for "3" or "3:17", how surely, and what else it might be."""
+    """What a picture or a text drawing shows, or a digit drawn anew for "3" or "3:17", how surely, and what else it might be."""
     import minigrad as mg
 
+    from .data import size_of
     from .images import as_text, from_words
 
+    names = loaded.config.classes or tuple(range(10))
     answers = []
     for text in inputs:
-        image = from_words(text)
+        image = from_words(text, size_of(loaded.config))
         with mg.no_grad():
             chances = loaded.model(mg.tensor(image[None])).softmax(axis=1).numpy()[0]
-        first, second = (int(digit) for digit in chances.argsort()[::-1][:2])
+        first, second = (int(label) for label in chances.argsort()[::-1][:2])
         answers.append(
             {
                 "input": text,
-                "digit": first,
+                "digit" if not loaded.config.classes else "class": names[first],
                 "probability": round(float(chances[first]), 4),
-                "or": second,
+                "or": names[second],
                 "or_probability": round(float(chances[second]), 4),
                 "drawing": f"\n{as_text(image)}",
             }
@@ -102,14 +110,11 @@ def predict(loaded: Any, inputs: list[str]) -> list[Any]:
 
 def evaluate(loaded: Any, path: str | None) -> dict[str, Any]:
     """The accuracy on test images, which neither training nor the choice of the best step has seen."""
-    from .images import images
+    from .data import parts_of
     from .model import accuracy, confusions
 
-    config = loaded.config
-    return {
-        "accuracy": accuracy(confusions(loaded.model, *images(config.held_out, config.images_seed, "test"))),
-        "images": config.held_out,
-    }
+    test = parts_of(loaded.config, path).test
+    return {"accuracy": accuracy(confusions(loaded.model, *test)), "images": len(test[1])}
 
 
 def page(loaded: Any) -> Page:
@@ -123,21 +128,21 @@ def after(loaded: Any, folder: Any) -> str:
     """The accuracy on test images beside that of a linear softmax trained alike, and what is taken for what."""
     from minigrad.zoo import trainer_of
 
-    from .images import images
+    from .data import parts_of
     from .model import accuracy, as_table, confusions
 
     config, arguments = loaded.config, loaded.arguments
-    test = images(config.held_out, config.images_seed, "test")
+    test = parts_of(config, arguments["data"]).test
     counts = confusions(loaded.model, *test)
-    lines = [f"accuracy on {config.held_out} test images: {accuracy(counts):.2%}"]
+    lines = [f"accuracy on {len(test[1])} test images: {accuracy(counts):.2%}"]
     if config.net != "linear":
         options = {name: arguments[name] for name in ("seed", "max_steps", "device")}
-        plain = trainer_of(spec, replace(config, net="linear"), None, progress=False, **options)
+        plain = trainer_of(spec, replace(config, net="linear"), None, data=arguments["data"], progress=False, **options)
         plain.train()
         linear = accuracy(confusions(plain.model, *test))
         margin = 100 * (accuracy(counts) - linear)
         lines.append(f"a linear softmax, trained alike:  {linear:.2%} (the convolutions are worth {margin:.1f} points)")
-    return "\n".join([*lines, "", as_table(counts)])
+    return "\n".join([*lines, "", as_table(counts, config.classes)])
 
 
 spec = ModelSpec(
@@ -149,7 +154,6 @@ spec = ModelSpec(
     build=build,
     loss=loss,
     example=example,
-    takes_data=False,
     predict=predict,
     evaluate=evaluate,
     schedule=schedule,

@@ -8,6 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from minigrad.data.images import SUFFIXES, read_image
 from minigrad.errors import ArgumentError
 
 SIZE = 16
@@ -89,12 +90,32 @@ def images(count: int, seed: int, part: str) -> tuple[np.ndarray, np.ndarray]:
     return drawn, labels
 
 
-def from_words(text: str) -> np.ndarray:
-    """(1, 16, 16) from the command line: "3" or "3:17" draws a new 3 (the 17th), anything else is a file with a drawing."""
+def from_words(text: str, size: int = SIZE) -> np.ndarray:
+    """(1, size, size) from the command line: "3" or "3:17" draws a new 3 (the 17th), a picture is read, any other file has a drawing."""
     if found := re.fullmatch(r"([0-9])(?::([0-9]{1,9}))?", text.strip()):
         digit, number = int(found[1]), int(found[2] or 0)
-        return draw(np.array([digit]), np.random.default_rng([3, digit, number]))[0]
-    return read_drawing(text)
+        return resized(draw(np.array([digit]), np.random.default_rng([3, digit, number])), size)[0]
+    if text.lower().endswith(SUFFIXES):
+        return as_ink(read_image(text, (size, size))[None])[0]
+    return resized(read_drawing(text)[None], size)[0]
+
+
+def as_ink(pictures: np.ndarray) -> np.ndarray:
+    """Ink is 1 and paper 0: a picture (N, 1, H, W) whose edge is light is turned around."""
+    edge = np.concatenate([pictures[:, :, [0, -1]].mean((1, 2)), pictures[:, :, :, [0, -1]].mean((1, 3))], axis=1).mean(
+        1
+    )
+    return np.where(edge[:, None, None, None] > 0.5, 1 - pictures, pictures).astype("float32")
+
+
+def resized(images: np.ndarray, size: int) -> np.ndarray:
+    """Square images of another size: (N, 1, S, S) -> (N, 1, size, size)."""
+    old = images.shape[-1]
+    if old == size:
+        return images
+    edges, pixels = np.arange(old + 1) * (size / old), np.arange(size)[:, None]
+    shares = np.clip(np.minimum(edges[1:], pixels + 1) - np.maximum(edges[:-1], pixels), 0, None)  # (size, S)
+    return (shares @ images @ shares.T).astype("float32")
 
 
 def read_drawing(path: str) -> np.ndarray:

@@ -13,9 +13,9 @@ from .images import SIZE
 
 
 class Net(nn.Module):
-    """(N, 1, 16, 16) -> (N, 10): two convolutions, each with a pooling that halves the image, and two linear layers."""
+    """(N, 1, 16, 16) -> (N, classes): two convolutions, each with a pooling that halves the image, and two linear layers."""
 
-    def __init__(self, channels: int, hidden: int):
+    def __init__(self, channels: int, hidden: int, classes: int = 10):
         quarter = SIZE // 4
         self.layers = nn.Sequential(
             nn.Conv2d(1, channels, 3, padding=1),  # (N, 1, 16, 16) -> (N, C, 16, 16)
@@ -27,7 +27,7 @@ class Net(nn.Module):
             nn.Flatten(),
             nn.Linear(2 * channels * quarter * quarter, hidden),
             nn.ReLU(),
-            nn.Linear(hidden, 10),
+            nn.Linear(hidden, classes),
         )
 
     def forward(self, images: Any) -> mg.Tensor:
@@ -35,22 +35,24 @@ class Net(nn.Module):
 
 
 class Softmax(nn.Module):
-    """(N, 1, 16, 16) -> (N, 10): one weight for each pixel and digit, and nothing between."""
+    """(N, 1, 16, 16) -> (N, classes): one weight for each pixel and class, and nothing between."""
 
-    def __init__(self) -> None:
-        self.output = nn.Linear(SIZE * SIZE, 10)
+    def __init__(self, classes: int = 10) -> None:
+        self.output = nn.Linear(SIZE * SIZE, classes)
 
     def forward(self, images: Any) -> mg.Tensor:
         return self.output(nn.Flatten()(images))
 
 
 def confusions(model: nn.Module, images: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """(10, 10): how many images of the row's digit are taken for the column's."""
-    counts, where = np.zeros((10, 10), int), next(model.parameters()).device
+    """(classes, classes): how many images of the row's class are taken for the column's."""
+    counts, where = np.zeros((0, 0), int), next(model.parameters()).device
     with mg.no_grad():
         for start in range(0, len(images), 500):
-            taken = model(mg.tensor(images[start : start + 500], device=where)).argmax(axis=1).numpy()
-            np.add.at(counts, (labels[start : start + 500], taken), 1)
+            logits = model(mg.tensor(images[start : start + 500], device=where))  # (500, classes)
+            if not counts.size:
+                counts = np.zeros((logits.shape[1],) * 2, int)
+            np.add.at(counts, (labels[start : start + 500], logits.argmax(axis=1).numpy()), 1)
     return counts
 
 
@@ -59,8 +61,10 @@ def accuracy(counts: np.ndarray) -> float:
     return float(np.trace(counts) / counts.sum())
 
 
-def as_table(counts: np.ndarray) -> str:
+def as_table(counts: np.ndarray, classes: tuple[str, ...] = ()) -> str:
     """The confusions for reading: zeros are dots."""
-    head = "drawn \\ read" + "".join(f"{digit:5}" for digit in range(10))
-    rows = [f"{digit:12}" + "".join(f"{n or '·':>5}" for n in row) for digit, row in enumerate(counts)]
+    names = [name[:12] for name in classes] or [str(digit) for digit in range(len(counts))]
+    wide = max(5, *(len(name) + 2 for name in names))
+    head = "drawn \\ read" + "".join(f"{name:>{wide}}" for name in names)
+    rows = [f"{name:>12}" + "".join(f"{n or '·':>{wide}}" for n in row) for name, row in zip(names, counts)]
     return "\n".join([head, *rows])
