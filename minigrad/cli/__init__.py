@@ -50,6 +50,7 @@ COMMANDS = {
     "attention": attention.ATTENTION,
     "average": evaluation.AVERAGE,
     "export": evaluation.EXPORT,
+    "quantize": evaluation.QUANTIZE,
     "import": hub.IMPORT,
     "check": plugins.CHECK,
     "doctor": doctor.DOCTOR,

@@ -1,11 +1,13 @@
-"""`minigrad eval`, `predict`, `average` and `export`: the commands that use a trained run."""
+"""`minigrad eval`, `predict`, `average`, `export` and `quantize`: the commands that use a trained run."""
 
 from __future__ import annotations
 
 import os
 from argparse import Namespace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..errors import MinigradError
 from .console import as_command, as_json, printable, table
 from .models import commands_of
 from .parser import Command, Parser, Usage, count, flag_json, flag_threads, use_threads, utf8_text
@@ -13,7 +15,7 @@ from .parser import Command, Parser, Usage, count, flag_json, flag_threads, use_
 if TYPE_CHECKING:
     from ..zoo import Loaded
 
-__all__ = ["AVERAGE", "EVAL", "EXPORT", "PREDICT"]
+__all__ = ["AVERAGE", "EVAL", "EXPORT", "PREDICT", "QUANTIZE"]
 
 PAGES = (".html", ".htm")
 WEIGHTS = ("int8", "float32")  # those of minigrad.zoo.pages, which is loaded when a page is written
@@ -134,10 +136,48 @@ def _export(options: Namespace) -> int:
         return _export_page(options, target)
     if options.weights is not None:
         raise Usage("--weights is for pages, whose names end in .html; a folder keeps the weights as they are")
-    folder = export(load(options.run_directory), target)
+    _say_written(export(load(options.run_directory), target))
+    return 0
+
+
+def _say_written(folder: Path) -> None:
     files = sorted(path.name for path in folder.iterdir())
     print(printable(f"wrote {', '.join(files)} to {folder}"))
     print(printable(f"use it: {as_command('eval', folder)}"))
+
+
+def _quantize_arguments(parser: Parser) -> None:
+    _run_argument(parser)
+    parser.add_argument("--bits", type=int, choices=(8, 4), default=8, help="of each number of a matrix (default: 8)")
+    parser.add_argument("-o", "--out", required=True, metavar="FOLDER", help="a folder that is new, or empty")
+    parser.add_argument(
+        "--data", metavar="PATH", help="compare both on this file or folder (default: the run's own data)"
+    )
+    flag_threads(parser)
+
+
+def _quantize(options: Namespace) -> int:
+    from ..nn.quant import compare_quantized
+    from ..zoo.export import check_new, export
+    from ..zoo.quantize import quantize
+
+    use_threads(options.threads)
+    check_new(options.out)
+    loaded = _opened(options.run_directory)
+    small = quantize(loaded, options.bits)
+
+    def scores(model: Any) -> dict[str, float]:
+        found = (small if model is small.model else loaded).evaluate(options.data)
+        return {name: value for name, value in found.items() if isinstance(value, (int, float))}
+
+    try:
+        compare_quantized(loaded.model, small.model, scores)
+    except MinigradError as error:
+        if options.data is not None:
+            raise
+        compare_quantized(loaded.model, small.model, lambda model: {})
+        print(printable(f"what it costs in quality is not known, give --data: {str(error).splitlines()[0]}"))
+    _say_written(export(small, options.out))
     return 0
 
 
@@ -166,4 +206,10 @@ EXPORT = Command(
     "minigrad export runs/xor xor.html",
     _export_arguments,
     _export,
+)
+QUANTIZE = Command(
+    "write a trained or imported model with 8 or 4 bits a weight, and say what that costs",
+    "minigrad quantize runs/gpt --bits 8 -o small",
+    _quantize_arguments,
+    _quantize,
 )

@@ -10,25 +10,29 @@ import numpy as np
 
 from ..engine.backend import to_numpy
 from ..engine.modes import no_grad
+from ..engine.tensor import wrap
 from ..errors import ArgumentError, is_whole
 from ..kernels import Packed
+from ..maths.packing import row_bytes
 from .layers.linear import Embedding, Linear
-from .module import Module, Parameter
+from .module import Module
 from .summary import memory
 from .transformer.attention import MultiHeadAttention
 
 __all__ = ["Packed", "compare_quantized", "quantized"]
 
 FORMATS = {8: "q8_0", 4: "q4_1"}  # by bits: of those with as many, the ones that change a model least
+TABLE = FORMATS[8]  # of tables of vectors: whatever is wrong with these is in every token
 
 
 def quantized(model: Module, bits: int = 8, embeddings: bool = False) -> Any:
     """A copy of a trained model whose Linear and attention layers keep their weights packed, 8 or 4 bits a number.
 
-    With `embeddings`, tables of vectors are packed too, and heads that share one; a weight that is shared with anything
-    else stays as it is. Biases, norms and all other parameters are copied, and so is what is in a layer of a class of its
-    own. Each block of 32 numbers has a scale, 8 bits as GGUF's Q8_0 and 4 bits as its Q4_1, with an offset. What was
-    saved can be loaded into a fresh model: `fresh_model.load_state_dict(mg.load(path))`.
+    With `embeddings`, tables of vectors are packed too, and heads that share one, always in 8 bits; a weight that is shared
+    with anything else stays as it is. Biases, norms and all other parameters are copied, and so is what is in a layer of a
+    class of its own. Each block of 32 numbers has a scale, 8 bits as GGUF's Q8_0 and 4 bits as its Q4_1, with an offset. A
+    weight that is packed already, such as in float16, is packed anew where that is smaller. What was saved can be loaded
+    into a fresh model: `fresh_model.load_state_dict(mg.load(path))`.
 
     >>> import minigrad as mg
     >>> small = mg.nn.quantized(mg.nn.Sequential(mg.nn.Linear(64, 8), mg.nn.ReLU()), bits=4)
@@ -40,23 +44,36 @@ def quantized(model: Module, bits: int = 8, embeddings: bool = False) -> Any:
     if not isinstance(model, Module):
         raise ArgumentError("quantized: this is no model", "a Module", type(model).__name__)
     packed: dict[int, Any] = {}  # what deepcopy finds here, it takes instead of copying
-    for path, weight in _chosen(model, embeddings).items():
-        if weight.dtype != "float32":
+    for path, (weight, format) in _chosen(model, FORMATS[int(bits)], embeddings).items():
+        floats = wrap(weight.dequantized()) if isinstance(weight, Packed) else weight
+        if floats.dtype != "float32":
             fix = 'model.to("float32")'
-            raise ArgumentError(f"quantized: {path} is not of single precision", "float32", weight.dtype, fix)
-        if not np.isfinite(to_numpy(weight.data)).all():
+            raise ArgumentError(f"quantized: {path} is not of single precision", "float32", str(floats.dtype), fix)
+        if not np.isfinite(to_numpy(floats.data)).all():
             raise ArgumentError(f"quantized: a number of {path} is infinite or not a number")
-        packed[id(weight)] = Packed.from_floats(weight, FORMATS[int(bits)])
+        packed[id(weight)] = Packed.from_floats(floats, format)
     if not packed:
         raise ArgumentError("quantized: there is nothing to make smaller", "a model with Linear layers", repr(model))
     return copy.deepcopy(model, packed)
 
 
-def _chosen(model: Module, embeddings: bool) -> dict[str, Parameter]:
-    """The weights, by path, of which every owner is a layer that takes a packed one."""
+def _chosen(model: Module, format: str, embeddings: bool) -> dict[str, tuple[Any, str]]:
+    """The weights, by path, of which every owner is a layer that takes a packed one, and the format of each."""
     owners = [(module, name, part) for module in model.modules() for name, part in module._parts()]
     kept = {id(part) for module, name, part in owners if not _takes_packed(module, name, embeddings)}
-    return {path: weight for path, weight in model.named_parameters() if id(weight) not in kept}
+    tables = {id(part) for module, _, part in owners if type(module) is Embedding}
+    weights = [*model.named_parameters(), *model.named_packed()]
+    formats = {path: (weight, TABLE if id(weight) in tables else format) for path, weight in weights}
+    return {
+        path: (weight, format)
+        for path, (weight, format) in formats.items()
+        if id(weight) not in kept and _is_larger(weight, format)
+    }
+
+
+def _is_larger(weight: Any, format: str) -> bool:
+    """Whether a weight has more bits a number than a format."""
+    return not isinstance(weight, Packed) or weight.data.shape[1] > row_bytes(format, weight.shape[1])
 
 
 def _takes_packed(module: Module, name: str, embeddings: bool) -> bool:

@@ -10,6 +10,7 @@ LICENSE             only where the model, or the one that it was trained from, c
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 import os
 import secrets
@@ -26,7 +27,7 @@ from ..train import RunError
 from .loaded import Loaded, assembled
 from .run_arguments import are_arguments, spec_of
 
-__all__ = ["FORMAT", "description_of", "export", "is_exported", "load_exported"]
+__all__ = ["FORMAT", "check_new", "description_of", "export", "is_exported", "load_exported", "merged"]
 
 FORMAT = "minigrad-model-1"
 WEIGHTS, CONFIG, TOKENIZER = "model.safetensors", "config.json", "tokenizer.json"
@@ -36,9 +37,8 @@ LARGEST_JSON = 2**26  # bytes: what a stranger sent is not read without end
 
 def export(loaded: Loaded, folder: str | os.PathLike[str]) -> Path:
     """Write a loaded model to a new folder, which appears whole or not at all."""
+    check_new(folder)
     target = Path(folder)
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise RunError(f"{os.fspath(folder)!r} is taken", "a folder that is new, or empty", fix="choose another")
     try:
         parent = target.absolute().parent
         parent.mkdir(parents=True, exist_ok=True)
@@ -60,17 +60,23 @@ def export(loaded: Loaded, folder: str | os.PathLike[str]) -> Path:
     return target
 
 
+def check_new(folder: str | os.PathLike[str]) -> None:
+    """Refuse a folder that has something in it."""
+    target = Path(folder)
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise RunError(f"{os.fspath(folder)!r} is taken", "a folder that is new, or empty", fix="choose another")
+
+
 def _write(loaded: Loaded, folder: Path) -> None:
+    if adapters := lora_state_dict(loaded.model):
+        save(adapters, folder / ADAPTERS, {"format": FORMAT, "model": loaded.spec.name})
+    loaded = merged(loaded)
     description = {"format": FORMAT, "minigrad": __version__, "step": loaded.step, **loaded.arguments}
     description["data"] = None  # a path of this machine is private
-    model = loaded.model
-    if adapters := lora_state_dict(model):
-        save(adapters, folder / ADAPTERS, {"format": FORMAT, "model": loaded.spec.name})
-        model = merge_lora(copy.deepcopy(model))
     if "init" in description["config"]:
-        description["config"] = {**description["config"], "init": None, **({"lora": 0} if adapters else {})}
+        description["config"] = {**description["config"], "init": None}
     weights: dict[int, tuple[str, Any]] = {}
-    for name, value in model.state_dict().items():
+    for name, value in loaded.model.state_dict().items():
         weights.setdefault(id(value.data), (name, value))  # a tied one once, by its first name
     save(dict(weights.values()), folder / WEIGHTS, {"format": FORMAT, "model": loaded.spec.name})
     write_atomically(folder / CONFIG, (json.dumps(description, indent=2) + "\n").encode())
@@ -78,6 +84,15 @@ def _write(loaded: Loaded, folder: Path) -> None:
         write_atomically(folder / TOKENIZER, loaded.tokenizer.to_json().encode())
     if licence := loaded.arguments.get("origin", {}).get("licence"):
         write_atomically(folder / LICENCE, licence.encode())
+
+
+def merged(loaded: Loaded) -> Loaded:
+    """The same with what its adapters learned in its weights; itself if it has none."""
+    if not lora_state_dict(loaded.model):
+        return loaded
+    arguments = {**loaded.arguments, "config": {**loaded.arguments["config"], "lora": 0}}
+    model, config = merge_lora(copy.deepcopy(loaded.model)), dataclasses.replace(loaded.config, lora=0)
+    return dataclasses.replace(loaded, model=model, config=config, arguments=arguments)
 
 
 def is_exported(folder: str | os.PathLike[str]) -> bool:

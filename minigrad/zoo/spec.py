@@ -124,6 +124,8 @@ class ModelSpec:
     "chosen" (the token that is chosen at each position), "sentences" (what was read, and what was written),
     "options" of the call, "vocabulary" (the names of the tokens that the logits are of), "logits", and "row".
     `demo` is what `minigrad demo` shows. `page(loaded)` is a zoo.Page, with names and ranges for the exported page.
+    `quantizable` says that its weights may be packed: that nothing of the plugin
+    reads those of its Linear, attention and embedding layers but these layers themselves.
 
     Optional, of checks:
     `tiny` are settings for quick checks. `example_inputs` are strings that `predict` answers, or a function of the
@@ -155,6 +157,7 @@ class ModelSpec:
     maximize: bool = False
     example_inputs: Sequence[str] | Callable[[Any], Sequence[str]] = ()
     takes_data: bool = True
+    quantizable: bool = False
     estimates_gradients: str = ""  # why gradients are not the derivatives of the loss, if so: rounding, sampling, …
 
     def __repr__(self) -> str:

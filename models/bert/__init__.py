@@ -203,6 +203,7 @@ spec = ModelSpec(
     evaluate=evaluate,
     optimizer=optimizer,
     schedule=schedule,
+    quantizable=True,
     presets={task: {"task": task, **_TUNED, **(_COMPARED if task == "similar" else {})} for task in TUNED},
     tiny={
         "layers": 1, "dim": 8, "heads": 2, "hidden": 8, "context": 48, "examples": 60, "vocab": 40, "batch": 256,

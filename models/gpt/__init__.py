@@ -249,6 +249,7 @@ spec = ModelSpec(
     predict=predict,
     example_inputs=example_inputs,
     evaluate=evaluate,
+    quantizable=True,
     presets={
         "nano": {**_NANO, "steps": 2000},
         "baby": {**_BABY, "steps": 500},

@@ -317,6 +317,7 @@ spec = ModelSpec(
     schedule=schedule,
     metric="accuracy",
     maximize=True,
+    quantizable=True,
     presets={
         "reverse": _REVERSE,
         "denoise": _DENOISE,
