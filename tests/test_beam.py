@@ -7,8 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from minigrad import kernels
 from minigrad.decode import beam_search, greedy
 from minigrad.decode.beam import length_penalty
+from minigrad.decode.candidates import candidates
 from minigrad.errors import ArgumentError, NonFiniteError
 
 VOCABULARY, END = 5, 0
@@ -129,3 +131,22 @@ def test_scores_that_are_not_finite_are_explained(wrong):
 
     with pytest.raises(NonFiniteError, match="no token can be chosen"):
         beam_search(Broken(), np.array([[1]]), beams=2, length=3, end=END)
+
+
+@pytest.mark.parametrize("size", [64, 65, 100, 8191])
+def test_compiled_and_plain_code_find_the_same_best_tokens(size):
+    pytest.importorskip("numba")
+    scores = (3 * np.random.default_rng(0).standard_normal((37, size))).astype("float32")
+    scores[:, [0, 3]] = -np.inf
+    scores[5] = np.round(scores[5])  # many are equal, and the first of them counts
+    with kernels.use("numba"):
+        tokens, logs = candidates(scores, 10)
+    with kernels.use("numpy"):
+        wanted = candidates(scores, 10)
+    np.testing.assert_array_equal(tokens, wanted[0])
+    whole = scores.astype("float64") - np.log(np.exp(scores.astype("float64")).sum(axis=1, keepdims=True))
+    np.testing.assert_allclose(logs, np.take_along_axis(whole, tokens, axis=1), atol=1e-5)
+    for bad in (np.nan, np.inf):
+        scores[1, size - 1] = bad
+        with kernels.use("numba"), pytest.raises(NonFiniteError, match="not finite"):
+            candidates(scores, 10)

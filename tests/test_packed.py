@@ -67,7 +67,9 @@ def test_zeros_and_numbers_of_any_size_stay_finite(format):
 
 
 @pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
-@pytest.mark.parametrize("rows, out, columns", [(1, 1, 1), (1, 300, 77), (3, 65, 96), (16, 9, 33), (70, 130, 64)])
+@pytest.mark.parametrize(
+    "rows, out, columns", [(1, 1, 1), (1, 300, 77), (3, 65, 96), (16, 9, 33), (40, 65, 100), (70, 130, 64)]
+)
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_product_is_that_of_the_floats(format, rows, out, columns, implementation):
     weight, x, bias = packed(format, out, columns), normal(rows, columns), normal(out)
@@ -111,6 +113,17 @@ def test_a_few_rows_with_a_weight_of_floats_are_multiplied_by_the_same_kernel(ro
         np.testing.assert_allclose(one.grad.numpy(), gradient, rtol=1e-4, atol=1e-4)
 
 
+def test_more_rows_are_so_too_where_nothing_is_recorded():
+    pytest.importorskip("numba")
+    weight, x, bias = normal(300, 130, seed=2), normal(200, 130), normal(300)
+    with kernels.use("numba"):
+        assert kernels.linear.kernels.choose([x, weight, bias], {}) is not kernels.linear.kernels["few rows"]
+        with mg.no_grad():
+            assert kernels.linear.kernels.choose([x, weight, bias], {}) is kernels.linear.kernels["few rows"]
+            got = F.linear(x, weight, bias).numpy()
+    np.testing.assert_allclose(got, x.astype("float64") @ weight.T + bias, rtol=0, atol=1e-4)
+
+
 def test_the_result_is_the_same_to_the_bit_whoever_computes_it():
     pytest.importorskip("numba")
     weights = [packed(format, 900, 96) for format in ("q4_0", "f16", "i8")]
@@ -148,7 +161,7 @@ def test_nothing_behind_the_bytes_is_read():
         page[start : mmap.PAGESIZE] = weight.data.reshape(-1)
         moved = nn.Packed(page[start : mmap.PAGESIZE].reshape(weight.data.shape), format, weight.shape)
         with kernels.use("numba"):
-            for n in (1, 3, 80):
+            for n in (1, 3, 40, 80):
                 x = mg.tensor(normal(n, 37))
                 np.testing.assert_array_equal(F.linear(x, moved).numpy(), F.linear(x, weight).numpy())
 

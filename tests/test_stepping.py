@@ -82,7 +82,7 @@ def by_modules(monkeypatch: pytest.MonkeyPatch, *args: Any, **given: Any) -> np.
         return positions(*args, **given)
 
 
-@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("rows", [1, 3, 70])
 @pytest.mark.parametrize("name", PAIRS)
 def test_each_kind_of_block_gives_what_its_modules_give(name, rows, taken, monkeypatch):
     stack, x = made(**PAIRS[name]), drawn(rows, 12, WIDTH)
@@ -239,7 +239,7 @@ def test_what_is_unusual_is_left_to_the_modules(taken):
         made().to("float64"),
     ):
         positions(stack, drawn(1, 6, stack.blocks[0].mlp.up.in_features).astype(stack.blocks[0].mlp.up.weight.dtype))
-    positions(made(), drawn(65, 5, WIDTH))  # too many rows
+    positions(made(), drawn(257, 5, WIDTH))  # too many rows
     assert not any(taken)
 
 
@@ -278,3 +278,18 @@ def test_a_model_is_forgotten_with_its_program():
     del stack
     gc.collect()
     assert known() is None
+
+
+def test_choosing_rows_copies_no_keys_and_values(taken):
+    stack, x, memory = made(nn.Decoder), drawn(6, 4, WIDTH), drawn(2, 5, WIDTH, seed=1)
+    cache = stack.new_cache(room=8)
+    stack(x[:2, :1], memory, cache=cache)
+    cache.select([0, 0, 0, 1, 1, 1])
+    stack(x[:, 1:2], memory, cache=cache)  # which makes room for as many rows
+    kept = [store.data for block in cache.blocks for store in (*block.own._stores, *block.memory._stores)]
+    assert {len(block.memory._stores[0]) for block in cache.blocks} == {2}  # one for all beams of a sentence
+    for place, rows in ((2, [5, 5, 4, 0, 1, 2]), (3, [1, 0, 3])):
+        cache.select(rows)
+        stack(x[: len(rows), place : place + 1], memory, cache=cache)
+    now = [store.data for block in cache.blocks for store in (*block.own._stores, *block.memory._stores)]
+    assert all(a is b for a, b in zip(now, kept)) and all(taken[1:])

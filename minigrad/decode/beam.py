@@ -140,18 +140,21 @@ class Search:
             worth = level.score / length_penalty(depth + 1, self.alpha)
             for place, rank in zip(*(part.tolist() for part in np.nonzero(level.is_final))):
                 finished[level.sequence[place]].append((float(worth[place, rank]), (depth, rank)))
-        return [self._ranked(sequence, some) for sequence, some in enumerate(finished)]
+        best = [sorted(some, key=lambda item: -item[0])[: self.beams] for some in finished]
+        nodes = [(sequence, *node) for sequence, some in enumerate(best) for _, node in some]
+        tokens = iter(self._tokens(np.array(nodes, np.int64).reshape(-1, 3)))
+        trees = [Tree(self.levels, sequence, int(start)) for sequence, start in enumerate(self.starts)]
+        return [
+            [Hypothesis(next(tokens), score, tree, node) for score, node in some] for tree, some in zip(trees, best)
+        ]
 
-    def _ranked(self, sequence: int, finished: list[tuple[float, tuple[int, int]]]) -> list[Hypothesis]:
-        tree = Tree(self.levels, sequence, int(self.starts[sequence]))
-        best = sorted(finished, key=lambda item: -item[0])[: self.beams]
-        return [Hypothesis(self._tokens(sequence, *node), score, tree, node) for score, node in best]
-
-    def _tokens(self, sequence: int, depth: int, rank: int) -> list[int]:
-        """From the first token after the start to a node, without the end."""
-        found = []
-        for level in self.levels[depth::-1]:
-            place = np.searchsorted(level.sequence, sequence)
-            found.append(int(level.token[place, rank]))
-            rank = level.parent[place, rank]
-        return found[:0:-1] if found[0] == self.end else found[::-1]
+    def _tokens(self, nodes: np.ndarray) -> list[list[int]]:
+        """From the first token after the start to each node (sequence, depth, rank), without the end."""
+        sequence, depths, rank = nodes.T
+        rank, found = rank.copy(), np.empty((len(nodes), len(self.levels)), np.int64)
+        for depth, level in reversed([*enumerate(self.levels)]):
+            there = np.flatnonzero(depths >= depth)
+            place = np.searchsorted(level.sequence, sequence[there]), rank[there]
+            found[there, depth], rank[there] = level.token[place], level.parent[place]
+        lengths = depths + (found[np.arange(len(nodes)), depths] != self.end)
+        return [row[:length] for row, length in zip(found.tolist(), lengths.tolist())]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,9 @@ from ..data.tokenizers import Tokenizer
 from ..engine.modes import no_grad
 from ..errors import ArgumentError
 from ..ops.creation import tensor
+from ..runtime.memory import keep_freed_memory
 from .beam import Hypothesis, beam_search
+from .continuation import Continuation
 from .sampling import greedy
 
 __all__ = ["EncoderDecoder", "SpecialIds", "greedy_all", "search_all"]
@@ -160,15 +162,32 @@ def search_all(
 
     A model that has a lexical `shortlist` uses it, unless told otherwise.
     """
-    found: list[list[Hypothesis]] = [[] for _ in sources]
     ids = special_ids(model) if ids is None else ids
-    shortlist = shortlist and getattr(model, "shortlist", None) is not None
+    has_list = shortlist and getattr(model, "shortlist", None) is not None
+    lengths = [longest_of(model, ids, source) for source in sources]
+
+    def begin(chosen: list[Sequence[int]]) -> EncoderDecoder:
+        return EncoderDecoder(model, chosen, cached, ids, has_list)
+
+    return search_batches(begin, sources, lengths, ids, beams, alpha)
+
+
+def search_batches(
+    begin: Callable[[list[Sequence[int]]], Continuation],
+    sources: Sequence[Sequence[int]],
+    lengths: Sequence[int],
+    ids: SpecialIds,
+    beams: int = 5,
+    alpha: float = 1.0,
+) -> list[list[Hypothesis]]:
+    """What a beam search finds for each source, up to so many tokens, in batches that `begin` makes continuations of."""
+    found: list[list[Hypothesis]] = [[] for _ in sources]
+    keep_freed_memory()  # every batch asks for the same again
     for places in _in_batches(sources, ROWS // beams or 1):
-        chosen = [sources[place] for place in places]
-        continuation = EncoderDecoder(model, chosen, cached, ids, shortlist)
-        options: dict[str, Any] = {"beams": beams, "end": ids.end, "alpha": alpha, "words": continuation.words}
-        lengths = [longest_of(model, ids, source) for source in chosen]
-        searched = beam_search(continuation, np.array([ids.prompt] * len(chosen)), length=lengths, **options)
+        continuation, prompt = begin([sources[place] for place in places]), np.array([ids.prompt] * len(places))
+        options: dict[str, Any] = {"beams": beams, "end": ids.end, "alpha": alpha}
+        options["words"] = getattr(continuation, "words", None)
+        searched = beam_search(continuation, prompt, length=[lengths[place] for place in places], **options)
         for place, hypotheses in zip(places, searched):
             found[place] = hypotheses
     return found

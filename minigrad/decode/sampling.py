@@ -50,20 +50,8 @@ class Sampling:
 
     def probabilities(self, scores: np.ndarray, seen: np.ndarray | None = None) -> np.ndarray:
         """How likely each token is to be drawn, after tokens `seen`: (B, V), (B, n) -> (B, V)."""
-        scores = np.array(scores, np.float64)
-        if seen is not None and self.repetition_penalty != 1:
-            for row, tokens in zip(scores, seen):
-                known = np.unique(tokens)
-                penalised = np.where(row[known] > 0, 1 / self.repetition_penalty, self.repetition_penalty)
-                row[known] *= penalised
-        scores[:, [token for token in self.forbidden if token < scores.shape[1]]] = -np.inf
+        scores = self._allowed(np.array(scores, np.float64), seen)
         best = scores.max(axis=1, keepdims=True)
-        if not np.isfinite(best).all():
-            raise NonFiniteError(
-                "no token can be chosen: the scores are not finite",
-                "at least one finite score in each row, and no NaN",
-                fix="the model has diverged: use an earlier checkpoint, or train with a smaller lr",
-            )
         if self.temperature == 0:
             likely = np.zeros_like(scores)
             likely[np.arange(len(scores)), scores.argmax(axis=1)] = 1
@@ -81,11 +69,28 @@ class Sampling:
             scores = log_softmax(np.where(kept, scores, -np.inf))
         return np.exp(scores)
 
+    def _allowed(self, scores: np.ndarray, seen: np.ndarray | None) -> np.ndarray:
+        """The scores, which are changed in place: those of tokens that were there lowered, those that are forbidden -inf."""
+        if seen is not None and self.repetition_penalty != 1:
+            for row, tokens in zip(scores, seen):
+                known = np.unique(tokens)
+                penalised = np.where(row[known] > 0, 1 / self.repetition_penalty, self.repetition_penalty)
+                row[known] *= penalised
+        scores[:, [token for token in self.forbidden if token < scores.shape[1]]] = -np.inf
+        best = scores.max(axis=1)
+        if not np.isfinite(best).all():
+            raise NonFiniteError(
+                "no token can be chosen: the scores are not finite",
+                "at least one finite score in each row, and no NaN",
+                fix="the model has diverged: use an earlier checkpoint, or train with a smaller lr",
+            )
+        return scores
+
     def choose(self, scores: np.ndarray, rng: np.random.Generator, seen: np.ndarray | None = None) -> np.ndarray:
         """One token for each row: (B, V) -> (B,)."""
-        likely = self.probabilities(scores, seen)
         if self.temperature == 0:
-            return likely.argmax(axis=1)
+            return self._allowed(np.array(scores, np.float64), seen).argmax(axis=1)
+        likely = self.probabilities(scores, seen)
         # Where a random number falls among the sums; the last sum may be a little below 1.
         return np.minimum((likely.cumsum(axis=1) <= rng.random((len(likely), 1))).sum(axis=1), _last_likely(likely))
 

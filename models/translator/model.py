@@ -24,7 +24,7 @@ class TranslatorCache:
 
     def __init__(self, stack: nn.StackCache) -> None:
         self.stack = stack
-        self.memory: mg.Tensor | None = None  # (B, S, C)
+        self.memory: mg.Tensor | None = None  # (N, S, C), of all sources, in their order
         self.mask: mg.Tensor | None = None  # (B, 1, 1, S), True where there is a token
         self._sources: np.ndarray | None = None  # which source each row translates
 
@@ -50,8 +50,8 @@ class TranslatorCache:
             block.own.select(rows)
             if not is_same:
                 block.memory.select(rows)
-        if not is_same:
-            self.memory, self.mask = self.memory[rows], self.mask[rows]
+        if not is_same:  # the memory itself is not asked for any more: the keys and values of it are in the caches
+            self.mask = self.mask[rows]
 
 
 class Translator(nn.Module):

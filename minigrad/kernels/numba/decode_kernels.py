@@ -12,7 +12,7 @@ import numpy as np
 
 from ...maths.addresses import at
 from ...maths.float32 import normal_cdf, sigmoid, tanh
-from .atomics import look
+from .atomics import WORD, look
 from .attention import _exponentials, _highest, _scale
 from .compiling import kernel
 from .dequantize import CODES, ITEM, STEP
@@ -35,6 +35,7 @@ KEYS, VALUES = OWN + 8, OWN + 12  # of each the address, and distances of batch 
 (P_TURNED, P_IS_HALF, P_Q_NORM, P_K_NORM, P_Q_EPS, P_K_EPS) = range(OWN + 16, OWN + 22)
 (Q_X, Q_X_ROW, Q_OUT, Q_OUT_ROW, Q_HEADS, Q_SHARED, Q_WIDTH, Q_COUNT) = range(OWN, OWN + 8)
 (Q_SCALE, Q_WINDOW, Q_MASK, Q_MASK_BATCH, Q_MASK_KEY) = range(OWN + 16, OWN + 21)
+SLOTS = OWN + 22  # the address, and the distances of batch rows and of positions, which is 0 where all have one slot
 
 ACTIVATIONS = ("gelu", "gelu_tanh", "silu", "tanh", "relu")
 _SLOPE = F(2 * np.sqrt(2 / np.pi))
@@ -169,26 +170,64 @@ def _weighed(weights, values, row, count, width, out):
 
 
 @kernel
+def _weighed_apart(weights, places, count, width, out):
+    """The same for rows of values that lie at these addresses."""
+    for c in range(0, width, LANES):
+        total = splat(F(0))
+        for j in range(count):
+            total = total + splat(at(weights, F)[j]) * load(at(places, np.int64)[j] + c * ITEM)
+        store(total, out + c * ITEM)
+
+
+@kernel
+def _slot(job, row, position):
+    """In which row of the cache's memory a row of the batch has a position."""
+    place = word(job, SLOTS) + row * word(job, SLOTS + 1) + position * word(job, SLOTS + 2)
+    return at(place, np.int64)[0]
+
+
+@kernel
+def _brought_near(job, b, h, first, count, width, near, places):
+    """Copy some keys to where they lie side by side, and write down the addresses of their values."""
+    for j in range(count):
+        slot = _slot(job, b, first + j)
+        key = _place(job, KEYS, slot, h, first + j)
+        for c in range(0, width, LANES):
+            store(load(key + c * ITEM), near + (j * width + c) * ITEM)
+        at(places, np.int64)[j] = _place(job, VALUES, slot, h, first + j)
+
+
+@kernel
 def attention_part(job, part, room):
     """The heads of one row that share a key-value head look at the cache: softmax(scale · q @ keysᵀ) @ values."""
     shared, width = word(job, Q_SHARED), word(job, Q_WIDTH)
     row, group, b, h = word(job, KEYS + 3), word(job, Q_HEADS) // shared, part // shared, part % shared
     last = look(word(job, Q_COUNT))
     first = max(last - word(job, Q_WINDOW), 0) if word(job, Q_WINDOW) else 0
-    count, keys = last - first, _place(job, KEYS, b, h, first)
+    is_apart = word(job, SLOTS) != 0 and word(job, SLOTS + 2) != 0
+    own = _slot(job, b, 0) if word(job, SLOTS) else b
+    count, keys = last - first, _place(job, KEYS, own, h, first)
     space, wide = (count + LANES - 1) // LANES * LANES, (width + STEP - 1) // STEP * STEP
     queries, added = room, room + group * wide * ITEM
     scores = added + space * ITEM
+    near = scores + group * space * ITEM
+    places = near + AT_ONCE * width * ITEM
     for g in range(group):
         query = word(job, Q_X) + b * word(job, Q_X_ROW) + (h * group + g) * width * ITEM
-        for i in range(wide):
-            at(queries, F)[g * wide + i] = at(query, F)[i] * number(job, Q_SCALE) if i < width else F(0)
+        line = queries + g * wide * ITEM
+        store(splat(F(0)), line + (wide - LANES) * ITEM)
+        for c in range(0, width, LANES):
+            store(load(query + c * ITEM) * splat(number(job, Q_SCALE)), line + c * ITEM)
     for begin in range(0, count, AT_ONCE):
         end = min(begin + AT_ONCE, count)
+        some, some_row = keys + begin * row, row
+        if is_apart:
+            _brought_near(job, b, h, first + begin, end - begin, width, near, places + begin * WORD)
+            some, some_row = near, width * ITEM
         for g in range(group):
             for j in range(begin, end, HEIGHT):
                 tile(
-                    FLOATS, HEIGHT, 1, keys + j * row, row, end - j, queries + g * wide * ITEM, 0, 1,
+                    FLOATS, HEIGHT, 1, some + (j - begin) * some_row, some_row, end - j, queries + g * wide * ITEM, 0, 1,
                     scores + (g * space + j) * ITEM, 0, width, width // STEP,
                 )  # fmt: skip
     mask = word(job, Q_MASK)
@@ -202,4 +241,13 @@ def attention_part(job, part, room):
         total = _exponentials(line, count, top)
         _scale(line, count, F(1) / total if total != 0 else F(0))
         out = word(job, Q_OUT) + b * word(job, Q_OUT_ROW) + (h * group + g) * width * ITEM
-        _weighed(line, _place(job, VALUES, b, h, first), word(job, VALUES + 3), count, width, out)
+        if is_apart:
+            _weighed_apart(line, places, count, width, out)
+        else:
+            _weighed(line, _place(job, VALUES, own, h, first), word(job, VALUES + 3), count, width, out)
+
+
+def attention_room(positions: int, group: int, width: int) -> int:
+    """How many numbers a part of attention to so many positions needs room for."""
+    space = positions + LANES
+    return group * (width + STEP) + (group + 1) * space + AT_ONCE * width + 2 * space

@@ -20,7 +20,6 @@ from .packed import (
     BLOCKS,
     COLUMNS,
     COUNT,
-    FEW,
     OUT,
     OUT_ROW,
     PART,
@@ -33,11 +32,12 @@ from .packed import (
     part_function,
     rows_of_a_part,
 )
-from .thread_pool import FUNCTION, JOB_WORDS, PARTS, ROOM, address_of, pool_for, run_jobs
+from .thread_pool import FUNCTION, JOB_WORDS, PARTS, ROOM, TAKEN, address_of, pool_for, run_jobs
 
-__all__ = ["FEW", "ROOM", "JobList"]
+__all__ = ["ROOM", "JobList"]
 
 F = np.float32
+TAKES = 16  # times that threads take some of the parts, if these are small
 
 
 @cache
@@ -55,9 +55,10 @@ def _bits(number: float) -> int:
 
 
 class JobList:
-    """Jobs, the memory they work on, and the arrays whose addresses they know, which are kept alive."""
+    """Jobs for up to so many rows of a batch, the memory they work on, and the arrays whose addresses they know, which are kept alive."""
 
-    def __init__(self) -> None:
+    def __init__(self, rows: int) -> None:
+        self.most_rows = rows
         # rows of the batch, positions before the new one, positions with it, and positions of a memory
         self.words = np.zeros(4, np.int64)
         self.rows_at, self.past_at, self.seen_at, self.memory_at = (_address(self.words) + 8 * i for i in range(4))
@@ -71,7 +72,7 @@ class JobList:
     def room(self, name: str, columns: int) -> np.ndarray:
         """Memory for rows of so many numbers, with zeros to a multiple of 32 behind each; the same whenever it is asked for."""
         if (name, columns) not in self._rooms:
-            self._rooms[name, columns] = np.zeros((FEW, -(-columns // STEP) * STEP), F)
+            self._rooms[name, columns] = np.zeros((self.most_rows, -(-columns // STEP) * STEP), F)
         return self._rooms[name, columns]
 
     def _add(self, function: int, words: dict[int, int], per_row: int = 0, count: int = 1) -> int:
@@ -87,7 +88,7 @@ class JobList:
         """`out = x @ weight.T + bias`, or `+=`; the weight is an array of float32 or packed."""
         data, format = (weight.data, weight.format) if isinstance(weight, Packed) else (weight, "f32")
         columns, row = weight.shape[1], data.strides[0]
-        part = rows_of_a_part(len(data), row, FEW)
+        part = rows_of_a_part(len(data), row, self.most_rows)
         words = {
             WEIGHT: self._at(data), WEIGHT_ROW: row, X: _address(x), X_ROW: x.strides[0], OUT: _address(out),
             OUT_ROW: out.strides[0], BIAS: self._at(bias), COUNT: self.rows_at, ROWS: len(data), COLUMNS: columns,
@@ -164,6 +165,10 @@ class JobList:
         }  # fmt: skip
         return self._add(_function("attention_part"), words, per_row=shared)
 
+    def most_positions(self, group: int, width: int) -> int:
+        """How many positions the heads that share keys, so many of them, can look at."""
+        return (ROOM - parts.attention_room(0, group, width)) // (group + 3)
+
     def state(self, x: np.ndarray, gates: np.ndarray, size: int, out: np.ndarray, adds: bool) -> int:
         """One step of a recurrence, written or added to `out`; the number of the job, for `remember`."""
         words = {
@@ -178,10 +183,12 @@ class JobList:
         self.table = np.array([[job.get(place, 0) for place in range(JOB_WORDS)] for job in self._jobs], np.int64)
         self._multiples = np.array(self._per_row)
 
-    def see(self, job: int, keys: np.ndarray, values: np.ndarray) -> None:
-        """Let a job look at, or write to, these keys and values, (B, h, positions, E)."""
+    def see(self, job: int, keys: np.ndarray, values: np.ndarray, slots: np.ndarray | None) -> None:
+        """Let a job look at, or write to, these keys and values, (n, h, positions, E), of which slots (B, positions or 1) say the rows."""
         self.table[job, parts.KEYS : parts.KEYS + 4] = _address(keys), *keys.strides[:3]
         self.table[job, parts.VALUES : parts.VALUES + 4] = _address(values), *values.strides[:3]
+        row, step = (0, 0) if slots is None else (slots.strides[0], slots.strides[1] if slots.shape[1] > 1 else 0)
+        self.table[job, parts.SLOTS : parts.SLOTS + 3] = _address(slots), row, step
 
     def mask(self, jobs: list[int], mask: np.ndarray | None) -> None:
         """Let attentions look only where a mask (B or 1, 1, 1, S) is True."""
@@ -195,6 +202,8 @@ class JobList:
     def run(self, rows: int, past: int, memory: int = 0) -> None:
         """Run all jobs for so many rows of the batch, each with so many positions before the new one."""
         if rows != self.words[0]:
-            self.table[:, PARTS] = np.where(self._multiples > 0, self._multiples * rows, self.table[:, PARTS])
+            parts = np.where(self._multiples > 0, self._multiples * rows, self.table[:, PARTS])
+            self.table[:, PARTS] = parts
+            self.table[:, TAKEN] = np.where(self._multiples > 0, parts // TAKES, 1)
         self.words[:] = rows, past, past + 1, memory
         run_jobs(_address(self.table), len(self.table), pool_for(True), self._size > 1 << 18)

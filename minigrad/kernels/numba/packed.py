@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ...engine.modes import local
 from ...maths.addresses import at
 from ...maths.packing import FORMATS
 from ..definitions import linear
@@ -23,12 +24,19 @@ from .compiling import kernel
 from .dequantize import CODES, ITEM, PLAIN, STEP
 from .packed_tiles import tile, unpack
 from .thread_pool import FUNCTION, JOB_WORDS, OWN, PARTS, ROOM, address_of, pool_for, run_jobs, word
-from .vectors import prefetch
+from .tiles import HAS_AVX512, LARGE_PANELS, LARGE_ROWS, large_tile, pack_transposed
+from .vectors import LANES, load, prefetch, store
 
 F = np.float32
-FEW = 64  # rows of an input; with so many BLAS is as fast
-LEAST_WEIGHT = 1 << 15  # numbers of a weight that is not packed: smaller ones are left to the compiler's loops
-HEIGHT, LOW, WIDTH = 4, 2, 4  # tiles: so many rows of the weight for one row of input; fewer for several of them
+FEW = 64  # rows of an input that are multiplied while a part of the weight is near; with so many BLAS is as fast
+FEWEST = 16  # rows of an input, up to which a weight is read as it lies; for more it is brought into panels first
+WIDEST = 2016  # columns that panels have room for
+PANELS = LARGE_PANELS * LANES  # rows of a weight
+MOST, SMALL = 1024, 1 << 18  # rows of an input that is small all the same, and numbers of such a one
+LEAST_WEIGHT = 1 << 15  # numbers of a weight that is not packed: smaller ones are left to the compiler's loops,
+LEAST_WORK = 1 << 19  # or to BLAS, unless so many products are added up
+HEIGHT, WIDTH = 4, 4  # tiles: so many rows of the weight for one row of input, or for so many
+LOW = 4 if HAS_AVX512 else 2  # of the weight for several rows of input: as many as the registers hold
 SHARED = 1 << 15  # bytes of a weight from which others are let help, and those from which they are woken up
 WAKING = 1 << 18
 LEAST = 1 << 13  # bytes of a part
@@ -46,6 +54,23 @@ def part_function(format: str) -> int:
     code = CODES.index(format)
 
     @kernel
+    def many_rows(job, room, row, first, size, count):
+        """The part for so many rows of input that the weight's are worth being floats in panels first."""
+        weight_row, x, x_row, columns = word(job, WEIGHT_ROW), word(job, X), word(job, X_ROW), word(job, COLUMNS)
+        depth, sums, floats = (columns + STEP - 1) // STEP * STEP, room, room + LARGE_ROWS * PANELS * ITEM
+        panels = floats + PANELS * depth * ITEM
+        for i in range(0, size, PANELS):
+            height = min(PANELS, size - i)
+            for k in range(height):
+                unpack(code, row + (i + k) * weight_row, floats + k * depth * ITEM, columns, word(job, BLOCKS))
+            pack_transposed(floats, depth * ITEM, height, depth, panels, F(1))
+            for j in range(0, count, LARGE_ROWS):
+                rows = min(LARGE_ROWS, count - j)
+                large_tile(x + j * x_row, x_row, ITEM, panels, sums, PANELS * ITEM, rows, depth, False)
+                for k in range(rows):
+                    _finish(job, sums + k * PANELS * ITEM, j + k, first + i, height)
+
+    @kernel
     def packed_part(job, part, room):
         weight_row, x, x_row, count = word(job, WEIGHT_ROW), word(job, X), word(job, X_ROW), look(word(job, COUNT))
         columns, blocks, size = word(job, COLUMNS), word(job, BLOCKS), word(job, PART)
@@ -59,29 +84,43 @@ def part_function(format: str) -> int:
                 tile(
                     code, HEIGHT, 1, at_i, weight_row, last - first - i, x, x_row, 1, room + i * ITEM, 0, columns, blocks
                 )  # fmt: skip
-        else:
+            _finish(job, room, 0, first, last - first)
+            return
+        if count > FEWEST and (columns + STEP - 1) // STEP <= WIDEST // STEP:
+            many_rows(job, room, row, first, last - first, count)
+            return
+        for begin in range(0, count, FEW):
+            end = min(begin + FEW, count)
             for i in range(0, last - first, LOW):
                 at_i = row + i * weight_row
-                for j in range(0, count, WIDTH):
+                for j in range(begin, end, WIDTH):
                     tile(
-                        code, LOW, WIDTH, at_i, weight_row, last - first - i, x + j * x_row, x_row, count - j,
-                        room + (j * size + i) * ITEM, size * ITEM, columns, blocks,
+                        code, LOW, WIDTH, at_i, weight_row, last - first - i, x + j * x_row, x_row, end - j,
+                        room + ((j - begin) * size + i) * ITEM, size * ITEM, columns, blocks,
                     )  # fmt: skip
-        for j in range(count):
-            target = word(job, OUT) + j * word(job, OUT_ROW) + first * ITEM
-            _finish(room + j * size * ITEM, target, word(job, BIAS), first, last - first, word(job, ADDS))
+            for j in range(begin, end):
+                _finish(job, room + (j - begin) * size * ITEM, j, first, last - first)
 
     return address_of(packed_part)
 
 
 @kernel
-def _finish(sums, out, bias, first, count, adds):
-    """Write sums out, with the bias, if there is one, and what was there, if they are added to it."""
-    for i in range(count):
+def _finish(job, sums, row, first, count):
+    """Write some sums of a row of input out, with the bias, if there is one, and what was there, if they are added to it."""
+    out, bias = word(job, OUT) + row * word(job, OUT_ROW) + first * ITEM, word(job, BIAS)
+    whole = count // LANES * LANES
+    for i in range(0, whole, LANES):
+        value = load(sums + i * ITEM)
+        if bias:
+            value = value + load(bias + (first + i) * ITEM)
+        if word(job, ADDS):
+            value = value + load(out + i * ITEM)
+        store(value, out + i * ITEM)
+    for i in range(whole, count):
         value = at(sums, F)[i]
         if bias:
             value += at(bias, F)[first + i]
-        if adds:
+        if word(job, ADDS):
             value += at(out, F)[i]
         at(out, F)[i] = value
 
@@ -98,9 +137,9 @@ def _run(x, data, out, bias, columns, blocks, part, function, pool, wake):
 
 
 def rows_of_a_part(rows: int, row_bytes: int, count: int) -> int:
-    """How many rows of a weight are a part, for so many rows of input: a multiple of a tile's."""
-    wanted = max(-(-rows // MOST_PARTS), LEAST // row_bytes, 1)
-    return min(-(-wanted // HEIGHT), ROOM // count // HEIGHT) * HEIGHT
+    """How many rows of a weight are a part, for so many rows of input: a multiple of a tile's, or of panels'."""
+    wanted, step = max(-(-rows // MOST_PARTS), LEAST // row_bytes, 1), PANELS if count > FEWEST else HEIGHT
+    return min(-(-wanted // step), ROOM // min(count, FEW) // step) * step
 
 
 def padded(x: np.ndarray) -> np.ndarray:
@@ -162,14 +201,21 @@ def panels(data: np.ndarray, format: str, columns: int) -> Iterator[tuple[slice,
 
 
 def _forward(x: np.ndarray, data: np.ndarray, bias: Any, *, format: str) -> tuple[np.ndarray, None]:
-    if x.size > FEW * x.shape[-1]:
+    if not _are_few(x, FEW):
         return packed_linear_forward(x, data, bias, format=format, panels=panels)
     return few_rows(x, data, bias, format), None
 
 
+def _are_few(x: np.ndarray, rows: int) -> bool:
+    """Whether an input has so few rows, or, where nothing is recorded, is so small that handing it to BLAS's threads would take longer."""
+    return x.size <= rows * x.shape[-1] or (not local.mode.record and x.size <= min(SMALL, MOST * x.shape[-1]))
+
+
 def _accepts_linear(x: np.ndarray, weight: np.ndarray, bias: Any) -> bool:
-    is_small = x.size <= FEW // 2 * x.shape[-1] and weight.size >= LEAST_WEIGHT and weight.dtype == F
-    return is_small and weight.flags.c_contiguous and weight.flags.aligned and accepts_linear(x, weight, bias)
+    if weight.dtype != F or not (weight.flags.c_contiguous and weight.flags.aligned) or not _are_few(x, FEW // 2):
+        return False
+    is_worth_it = weight.size >= LEAST_WEIGHT or (not local.mode.record and x.size * len(weight) >= LEAST_WORK)
+    return is_worth_it and accepts_linear(x, weight, bias)
 
 
 def _linear_forward(x: np.ndarray, weight: np.ndarray, bias: Any) -> tuple[np.ndarray, None]:

@@ -56,7 +56,8 @@ def unpack(context, format, row, out, columns, blocks):
 def tile(context, format, rows, inputs, weight, weight_row, count, x, x_row, x_count, out, out_row, columns, blocks):
     """`out[j, i] = weight[i] · x[j]` for `rows` rows of a weight and `inputs` of an input; where there are fewer, some twice.
 
-    The first three are literals, `format` its place in `CODES`. `blocks` are the steps of 32 columns that can be read whole.
+    A row of `out` has room for `rows` numbers all the same. The first three are literals, `format` its place in `CODES`.
+    `blocks` are the steps of 32 columns that can be read whole.
     """
     code, height, width = _literals(format, rows, inputs)
     name = CODES[code]
@@ -78,14 +79,10 @@ def tile(context, format, rows, inputs, weight, weight_row, count, x, x_row, x_c
         with for_range(builder, blocks) as loop:
             add(loop.index, None)
         _for_the_rest(builder, name, columns, lambda rest: add(blocks, rest))
-        first = _rows(builder, INT(0), INT(ITEM), count, height)  # where each row's result is, in a row of results
-        results = _rows(builder, out, out_row, x_count, width)
-        for i, row in enumerate(weights):
-            scale = _row_scale(builder, name, row, columns)
-            for j, result in enumerate(results):
-                total = _total(builder, builder.load(sums[i * width + j]))
-                total = total if scale is None else builder.fmul(total, scale)
-                _store(builder, total, builder.add(result, first[i]))
+        totals = _totals(builder, [builder.load(sums[i * width + j]) for j in range(width) for i in range(height)])
+        scales = [_row_scale(builder, name, row, columns) for row in weights]
+        for total, result in zip(_parted(builder, totals, width, height), _rows(builder, out, out_row, x_count, width)):
+            _store(builder, total if scales[0] is None else builder.fmul(total, _joined(builder, scales)), result)
         return context.get_dummy_value()
 
     return types.void(format, rows, inputs, *[types.int64] * 10), generate
@@ -140,9 +137,33 @@ def _with_block(builder: ir.IRBuilder, total: ir.Value, block: dequantize.Block,
     return total if block.offset is None else _fused(builder, both, block.offset, total)
 
 
-def _total(builder: ir.IRBuilder, numbers: ir.Value) -> ir.Value:
-    """The sum of the lanes, by halves."""
+def _totals(builder: ir.IRBuilder, vectors: Vectors) -> ir.Value:
+    """The sum of the lanes of each of up to 16 vectors, all in one vector: LANES / count lanes for each, in their order."""
     for size in (8, 4, 2, 1):
-        picks = [ir.Constant(dequantize.vector(WORD, size), list(range(i, i + size))) for i in (0, size)]
-        numbers = builder.fadd(*[builder.shuffle_vector(numbers, numbers, picked) for picked in picks])
-    return builder.extract_element(numbers, WORD(0))
+        half = len(vectors) // 2
+        pairs = zip(vectors[:half], vectors[half:]) if half else zip(vectors, vectors)
+        vectors = [_halved(builder, a, b, size) for a, b in pairs]
+    (totals,) = vectors
+    return totals
+
+
+def _halved(builder: ir.IRBuilder, a: ir.Value, b: ir.Value, size: int) -> ir.Value:
+    """Each 2·size lanes of a and of b added up to `size` lanes, those of a before those of b."""
+    lows = [2 * size * (i // (2 * size)) + i % size + LANES * (i // size % 2) for i in range(LANES)]
+    picks = [ir.Constant(dequantize.vector(WORD), [low + offset for low in lows]) for offset in (0, size)]
+    return builder.fadd(*[builder.shuffle_vector(a, b, picked) for picked in picks])
+
+
+def _parted(builder: ir.IRBuilder, totals: ir.Value, count: int, height: int) -> Vectors:
+    """The sums of `count` times `height` vectors in `count` vectors."""
+    step = LANES // (count * height)
+    picks = [[(j * height + i) * step for i in range(height)] for j in range(count)]
+    return [builder.shuffle_vector(totals, totals, ir.Constant(dequantize.vector(WORD, height), p)) for p in picks]
+
+
+def _joined(builder: ir.IRBuilder, numbers: list[ir.Value]) -> ir.Value:
+    """Numbers as a vector."""
+    vector = ir.Constant(dequantize.vector(FLOAT, len(numbers)), ir.Undefined)
+    for i, number in enumerate(numbers):
+        vector = builder.insert_element(vector, number, WORD(i))
+    return vector

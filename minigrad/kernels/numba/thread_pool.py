@@ -1,8 +1,9 @@
 """Jobs that all cores compute together, one after the other and without Python between them.
 
-A job is a row of words: the address of a compiled function, the number of parts it has, and what the function wants to
-know, mostly addresses. The function computes one part, `function(job, part, room)`. Parts do not depend on each other, and
-are computed in the same way by whomever, so that the result does not depend on it.
+A job is a row of words: the address of a compiled function, the number of parts it has, how many of them a thread takes at
+once (0 for one), and what the function wants to know, mostly addresses. The function computes one part,
+`function(job, part, room)`. Parts do not depend on each other, and are computed in the same way by whomever, so that the
+result does not depend on it.
 
 A thread for each further core waits for work. It spins for a moment, so that the next job of a busy program finds it
 awake, and then sleeps without ever having taken Python's lock. A thread with jobs hands one to the pool and begins.
@@ -26,7 +27,12 @@ from .atomics import WORD, add, look, pause, publish, replace, sched_yield, sem_
 from .compiling import kernel
 from .llvm import instructions
 
-FUNCTION, PARTS, OWN = 0, 1, 2  # places in a job: the function, how many parts, and where its own words begin
+FUNCTION, PARTS, TAKEN, OWN = (
+    0,
+    1,
+    2,
+    3,
+)  # places in a job: the function, how many parts, how many at once, and where its own words begin
 JOB_WORDS = 32
 ROOM = 1 << 17  # float32 that each thread has for itself while it computes a part
 
@@ -34,7 +40,7 @@ SPINS = 3_000  # looks at the pool before a worker sleeps: some 100 µs
 PATIENCE = 10_000  # looks at the pool, before a thread that waits for a worker lets other threads run
 
 # The pool: words on cache lines of their own. A ticket says how many parts of the job are not yet taken, and numbers the job.
-LOCK, TICKET, DONE, ASLEEP, SEMAPHORE, JOB = (i * 64 for i in range(6))
+LOCK, TICKET, DONE, ASLEEP, SEMAPHORE, JOB, AT_ONCE = (i * 64 for i in range(7))
 LEFT = (1 << 32) - 1
 
 _INT = ir.IntType(64)
@@ -67,17 +73,28 @@ def _alone(job, room):
 
 
 @kernel
+def _taken(job, room, pool, ticket):
+    """Take some parts of the job that has this ticket, and compute them; how many."""
+    left = ticket & LEFT
+    count = min(look(pool + AT_ONCE), left)
+    if not replace(pool + TICKET, ticket, ticket - count):
+        return 0
+    for part in range(left - count, left):
+        _call(look(job), job, part, room)
+    return count
+
+
+@kernel
 def _together(job, room, pool):
     """Compute one job with the workers that are awake."""
     publish(pool + JOB, job)
+    publish(pool + AT_ONCE, max(word(job, TAKEN), 1))
     publish(pool + DONE, 0)
     parts, done = word(job, PARTS), 0
     publish(pool + TICKET, (((look(pool + TICKET) >> 32) + 1) << 32) + parts)
     ticket = look(pool + TICKET)
     while ticket & LEFT:
-        if replace(pool + TICKET, ticket, ticket - 1):
-            _call(look(job), job, (ticket & LEFT) - 1, room)
-            done += 1
+        done += _taken(job, room, pool, ticket)
         ticket = look(pool + TICKET)
     looks = 0
     while done + look(pool + DONE) < parts:
@@ -109,7 +126,7 @@ def run_jobs(first, count, pool, wake):
 def _help(pool):
     """Compute parts of whatever the pool has, forever.
 
-    The job is read before a part of it is taken. That the ticket then is unchanged, and had parts left, says that it was
+    The job is read before parts of it are taken. That the ticket then is unchanged, and had parts left, says that it was
     this job's: another is only put there when the last one has no parts left, and gets another number.
     """
     room = np.empty(ROOM, np.float32)
@@ -119,9 +136,9 @@ def _help(pool):
             ticket = look(pool + TICKET)
             if ticket & LEFT:
                 job = look(pool + JOB)
-                if replace(pool + TICKET, ticket, ticket - 1):
-                    _call(look(job), job, (ticket & LEFT) - 1, room.ctypes.data)
-                    add(pool + DONE, 1)
+                done = _taken(job, room.ctypes.data, pool, ticket)
+                if done:
+                    add(pool + DONE, done)
                 looks = 0
             pause()
             looks += 1
@@ -150,7 +167,7 @@ class _Workers:
             count = threads.thread_count() - 1 if sys.platform == "linux" else 0
             if self.pool is not None:
                 return
-            pool = np.zeros(JOB // WORD + 1, np.int64)
+            pool = np.zeros(AT_ONCE // WORD + 1, np.int64)
             if count and _prepare(pool.ctypes.data) == 0:
                 _help.compile((types.int64,))  # here, since a fork must not find another thread compiling
                 for i in range(count):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
+from llvmlite.binding import get_host_cpu_features
 from numba import types
 
 from .compiling import kernel
@@ -18,6 +19,8 @@ from .vectors import BYTES, LANES, load, repeated, store
 
 ROWS, COLUMNS = 4, LANES  # of a tile: 8 of the 16 registers of AVX2 hold it, as many as keep both multipliers busy
 ITEM, PANEL_ROW = 4, BYTES  # of a float32, and of 16
+HAS_AVX512 = bool(get_host_cpu_features().get("avx512f"))
+LARGE_ROWS, LARGE_PANELS = (8, 2) if HAS_AVX512 else (ROWS, 1)  # as many as its 32 wide registers hold
 
 _INT, _FLOAT, _INDEX = ir.IntType(64), ir.FloatType(), ir.IntType(32)
 
@@ -41,9 +44,13 @@ def _rows(builder: ir.IRBuilder, first: ir.Value, distance: ir.Value, rows: ir.V
     return [builder.add(first, builder.mul(number, distance)) for number in numbers]
 
 
-def tile_of(height: int, vectors: int) -> Any:
-    """What multiplies tiles of so many rows and of 16 columns for each vector; a row of a panel then has as many."""
+def tile_of(height: int, vectors: int, apart: bool = False) -> Any:
+    """What multiplies tiles of so many rows and of 16 columns for each vector.
+
+    A row of a panel then has as many, or, where they are `apart`, there are panels of 16 columns one behind the other.
+    """
     places = [_INT(i * BYTES) for i in range(vectors)]
+    row_step = _INT(PANEL_ROW if apart else vectors * PANEL_ROW)
 
     @instructions(types.void(*[types.int64] * 8, types.boolean))
     def tile(builder, left, left_row, left_step, right, result, result_row, rows, depth, add):
@@ -54,6 +61,7 @@ def tile_of(height: int, vectors: int) -> Any:
         ]
         zero = ir.Constant(_vector(COLUMNS), [0.0] * COLUMNS)
         starts = [builder.select(add, _load(builder, place, zero.type), zero) for place in results]
+        panels = [builder.mul(depth, place) for place in places] if apart else places
         before = builder.block
         head, body, done = [builder.append_basic_block(name) for name in ("head", "body", "done")]
         builder.branch(head)
@@ -62,9 +70,9 @@ def tile_of(height: int, vectors: int) -> Any:
         todo, offset, row, *sums = carried
         builder.cbranch(builder.icmp_signed(">", todo, _INT(0)), body, done)
         builder.position_at_end(body)
-        lines = [_load(builder, builder.add(row, place), zero.type) for place in places]
+        lines = [_load(builder, builder.add(row, panel), zero.type) for panel in panels]
         steps = [
-            builder.sub(todo, _INT(1)), builder.add(offset, left_step), builder.add(row, _INT(vectors * PANEL_ROW)),
+            builder.sub(todo, _INT(1)), builder.add(offset, left_step), builder.add(row, row_step),
         ]  # fmt: skip
         for place in lefts:
             factor = repeated(builder, _load(builder, builder.add(place, offset), _FLOAT), COLUMNS)
@@ -83,6 +91,7 @@ def tile_of(height: int, vectors: int) -> Any:
 
 
 tile = tile_of(ROWS, 1)
+large_tile = tile_of(LARGE_ROWS, LARGE_PANELS, apart=True)
 
 
 @instructions(types.void(*[types.int64] * 4, types.float32))

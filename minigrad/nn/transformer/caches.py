@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ...engine.backend import on_device_of
 from ...engine.tensor import Tensor, wrap
 from ...errors import GradientError, ShapeError
-from ...ops.creation import empty
+from ...ops.creation import empty, tensor
 from ...ops.layout.joining import concatenate
 from ...tracer import is_compiling
 
 __all__ = ["KVCache", "StackCache", "StateCache"]
+
+FEWEST = 16  # positions that a cache has room for as soon as it grows
 
 
 class KVCache:
@@ -21,47 +25,89 @@ class KVCache:
     In self-attention each call adds the rows of its tokens; in cross-attention the first call fills the cache, and
     later ones compute nothing. `keys` and `values` are (B, h, length, E), or None while the cache is empty. It starts with
     `room` for so many positions, and doubles it when it is full.
+
+    To select rows copies nothing. `slots` then say in which row of the memory each row of the batch has each position,
+    (B, at least length), or (B, 1) where that is the same for all; None where each has its own.
     """
 
     def __init__(self, room: int = 0) -> None:
         self.length, self.room = 0, room
-        self._stores: list[Tensor] = []  # keys and values, (B, h, at least length, E)
+        self.slots: np.ndarray | None = None
+        self._stores: list[Tensor] = []  # keys and values, (at least B, h, at least length, E)
 
     @property
     def keys(self) -> Tensor | None:
         """What queries are compared with: (B, h, length, E)."""
-        return self._stores[0][:, :, : self.length] if self._stores else None
+        return self._settled()[0][:, :, : self.length] if self._stores else None
 
     @property
     def values(self) -> Tensor | None:
         """What is added up: (B, h, length, E)."""
-        return self._stores[1][:, :, : self.length] if self._stores else None
+        return self._settled()[1][:, :, : self.length] if self._stores else None
+
+    @property
+    def batch(self) -> int:
+        """B; 0 while the cache is empty."""
+        if self.slots is not None:
+            return len(self.slots)
+        return len(self._stores[0]) if self._stores else 0
 
     def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Add the rows of new tokens, (B, h, new, E) each; returns all keys and all values."""
         _check_unrecorded(keys, values)
         start, stop = self.length, self.length + keys.shape[2]
-        if self.keys is not None and self.values is not None and is_compiling():  # which sees ops, and no writes
+        if is_compiling() and self.keys is not None and self.values is not None:  # which sees ops, and no writes
             joined = concatenate([self.keys, keys], axis=2), concatenate([self.values, values], axis=2)
             self._stores, self.length = list(joined), stop
             return joined
         if not self._stores and self.room <= stop:
             self._stores, self.length = [keys, values], stop
             return keys, values
-        before = self._stores or [x[:, :, :0] for x in (keys, values)]
+        before = self._settled() or [x[:, :, :0] for x in (keys, values)]
         stores = [_with_rows(old, new, start, stop, self.room) for old, new in zip(before, (keys, values))]
         self._stores, self.length = stores, stop
         return wrap(stores[0].data[:, :, :stop]), wrap(stores[1].data[:, :, :stop])
 
     def reserve(self, positions: int) -> None:
-        """Make room for so many more positions, and count them; who asks for it writes them into the stores himself."""
-        stop = self.length + positions
-        self._stores = [_with_room(store, self.length, stop, self.room) for store in self._stores]
+        """Make room for so many more positions, and count them; who asks for it writes them into the stores himself.
+
+        Of new positions each row of the batch has its own.
+        """
+        start, stop, batch = self.length, self.length + positions, self.batch
+        self._stores = [_with_room(store, start, stop, self.room, batch) for store in self._stores]
         self.length = stop
+        if self.slots is not None:
+            if self.slots.shape[1] < stop:
+                larger = np.empty((batch, 2 * stop), np.int64)
+                larger[:, :start] = self.slots[:, :start]
+                self.slots = larger
+            self.slots[:, start:stop] = np.arange(batch)[:, None]
 
     def select(self, rows: Any) -> None:
         """Keep these rows of the batch, in this order, as a beam search does; a row may come more than once."""
-        self._stores = [store[rows] for store in self._stores]
+        if self._stores:
+            chosen = np.arange(self.batch)[rows.numpy() if isinstance(rows, Tensor) else rows]
+            self.slots = chosen[:, None] if self.slots is None else self.slots[chosen]
+
+    def _settled(self) -> list[Tensor]:
+        """The keys and values, with the rows of the batch in their order, which are copied where they are not."""
+        slots, self.slots = self.slots, None
+        if slots is not None:
+            self._stores = [_gathered(store, slots, self.length) for store in self._stores]
+        return self._stores
+
+
+def _gathered(store: Tensor, slots: np.ndarray, length: int) -> Tensor:
+    """The rows of a buffer that the slots name: (n, h, size, E) -> (B, h, size, E)."""
+    if slots.shape[1] == 1:
+        return store[tensor(slots[:, 0], device=store.device)]
+    _, heads, size, width = store.shape
+    made = empty(len(slots), heads, size, width, dtype=store.dtype, device=store.device)
+    rows, places = tensor(slots[:, :length], device=store.device), tensor(np.arange(length), device=store.device)
+    made[:, :, :length] = store.transpose(0, 2, 1, 3)[rows, places].transpose(
+        0, 2, 1, 3
+    )  # (n, size, h, E) -> (B, length, h, E)
+    return made
 
 
 def _check_unrecorded(*kept: Tensor) -> None:
@@ -72,13 +118,17 @@ def _check_unrecorded(*kept: Tensor) -> None:
         )
 
 
-def _with_room(store: Tensor, start: int, stop: int, room: int) -> Tensor:
-    """A buffer of `stop` rows or more, of which `start` are kept; a full one is doubled, so that a row costs the same on average."""
-    batch, heads, size, width = store.shape
-    if size >= stop:
+def _with_room(store: Tensor, start: int, stop: int, room: int, batch: int) -> Tensor:
+    """A buffer of `stop` positions and `batch` rows or more, of which `start` positions are kept.
+
+    A full one is doubled, so that a position costs the same on average.
+    """
+    rows, heads, size, width = store.shape
+    if size >= stop and rows >= batch:
         return store
-    larger = empty(batch, heads, max(2 * stop, room), width, dtype=store.dtype, device=store.device)
-    larger[:, :, :start] = store[:, :, :start]
+    positions = size if size >= stop else max(2 * stop, room, FEWEST)
+    larger = empty(max(rows, batch), heads, positions, width, dtype=store.dtype, device=store.device)
+    larger[:rows, :, :start] = store[:, :, :start]
     return larger
 
 
@@ -91,7 +141,7 @@ def _with_rows(store: Tensor, new: Tensor, start: int, stop: int, room: int) -> 
     if new.shape != (batch, heads, stop - start, width) or new.dtype != store.dtype:
         got = f"{new.shape} {new.dtype}"
         raise ShapeError("KVCache: new rows do not fit", f"({batch}, {heads}, new, {width}) {store.dtype}", got)
-    store = _with_room(store, start, stop, room)
+    store = _with_room(store, start, stop, room, batch)
     with on_device_of(store.data):
         store.data[:, :, start:stop] = new.data
     return store

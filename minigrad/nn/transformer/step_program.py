@@ -32,9 +32,9 @@ class Unusual(Exception):
 class StepProgram:
     """The jobs of a stack, the memory between them, and which of them look at the cache of each block."""
 
-    def __init__(self, stack: Any):
+    def __init__(self, stack: Any, rows: int):
         kernels = import_module("minigrad.kernels.numba.job_list")
-        self.jobs, self.most_rows, self._room = kernels.JobList(), kernels.FEW, kernels.ROOM
+        self.jobs, self.most_rows = kernels.JobList(rows), rows
         self.most_positions = kernels.ROOM
         self.weights: list[tuple[Any, Any]] = []  # tensors, and the arrays that they had
         self.turns: list[tuple[RotaryPositions, np.ndarray]] = []  # and where their cosines and sines go
@@ -153,11 +153,8 @@ class StepProgram:
         self.own.append((self.jobs.state(candidates, gates, part.dim, out, adds),))
 
     def _limit(self, heads: int, shared: int, width: int) -> None:
-        """The scores of the heads that share keys must fit into a thread's room."""
-        group = heads // shared
-        self.most_positions = min(
-            self.most_positions, (self._room - group * (width + 2 * LANES)) // (group + 1) - LANES
-        )
+        """What the heads that share keys compute must fit into a thread's room."""
+        self.most_positions = min(self.most_positions, self.jobs.most_positions(heads // shared, width))
 
 
 def _check(module: Any, stack: Any) -> None:

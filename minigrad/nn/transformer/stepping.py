@@ -23,6 +23,8 @@ from .step_program import SINGLE, StepProgram, Unusual
 
 __all__ = ["step"]
 
+FEWEST_ROWS, MOST_ROWS = 16, 256  # of a batch: a program has memory for so many; beyond, the modules are as fast
+
 
 def step(
     stack: Any,
@@ -42,8 +44,9 @@ def step(
     if "numba" not in candidates(np.ndarray, x.shape[2] ** 2):
         return None
     known = _known.get(stack)
-    if known is None or known.is_outdated():
-        known = _known[stack] = _Stepper(stack)
+    rows = len(x.data)
+    if known is None or known.is_outdated() or known.most_rows < rows <= MOST_ROWS:
+        known = _known[stack] = _Stepper(stack, FEWEST_ROWS if rows <= FEWEST_ROWS else MOST_ROWS)
     if known.program is None or not known.lock.acquire(blocking=False):
         return None
     try:
@@ -60,14 +63,14 @@ _known: WeakKeyDictionary[Module, _Stepper] = WeakKeyDictionary()
 class _Stepper:
     """The program of a stack, or None where it cannot have one, and the caches that it knows."""
 
-    def __init__(self, stack: Any):
-        self.changes, self.lock = changes.count, threading.Lock()
-        self.stores: dict[int, Any] = {}  # by the first job that looks at it, the memory it was told of
+    def __init__(self, stack: Any, rows: int):
+        self.changes, self.lock, self.most_rows = changes.count, threading.Lock(), rows
+        self.stores: dict[int, Any] = {}  # by the first job that looks at it, the memory and slots it was told of
         self.masks: dict[str, Any] = {}
         self.program: StepProgram | None = None
         if stack.relative is None:
             with contextlib.suppress(Unusual):
-                self.program = StepProgram(stack)
+                self.program = StepProgram(stack, rows)
 
     def is_outdated(self) -> bool:
         """Whether a module was changed, or a weight has other memory, since the program was written."""
@@ -104,15 +107,16 @@ class _Stepper:
     def _show_cache(self, kept: Any, jobs: tuple[int, ...]) -> None:
         """Let the jobs of a block know where its cache is, if that is not where it was."""
         assert self.program is not None
-        memory: Any = kept.state if isinstance(kept, StateCache) else kept._stores[0]
-        if self.stores.get(jobs[0]) is memory:
+        told: tuple[Any, Any] = (kept.state, None) if isinstance(kept, StateCache) else (kept._stores[0], kept.slots)
+        known = self.stores.get(jobs[0], (None, None))
+        if known[0] is told[0] and known[1] is told[1]:
             return
-        self.stores[jobs[0]] = memory
+        self.stores[jobs[0]] = told
         for job in jobs:
             if isinstance(kept, StateCache):
-                self.program.jobs.remember(job, memory.data)
+                self.program.jobs.remember(job, told[0].data)
             else:
-                self.program.jobs.see(job, *[store.data for store in kept._stores])
+                self.program.jobs.see(job, *[store.data for store in kept._stores], kept.slots)
 
     def _show_masks(self, name: str, jobs: list[int], mask: np.ndarray | None) -> None:
         assert self.program is not None
@@ -123,17 +127,15 @@ class _Stepper:
 
 def _check_cache(kept: Any, length: int, rows: int) -> None:
     """Refuse a cache of another length or batch, or whose memory jobs cannot look at."""
-    stores = [kept.state] if isinstance(kept, StateCache) else kept._stores if type(kept) is KVCache else []
-    if kept.length != length or not stores:
+    is_state = isinstance(kept, StateCache)
+    stores = [kept.state] if is_state else kept._stores if type(kept) is KVCache else []
+    if kept.length != length or not stores or any(store is None for store in stores):
+        raise Unusual
+    if (len(kept.state) if is_state else kept.batch) != rows:
         raise Unusual
     for store in stores:
-        data = None if store is None else store.data
-        if (
-            type(data) is not np.ndarray
-            or data.dtype != SINGLE
-            or len(data) != rows
-            or data.strides[-1] != SINGLE.itemsize
-        ):
+        data = store.data
+        if type(data) is not np.ndarray or data.dtype != SINGLE or data.strides[-1] != SINGLE.itemsize:
             raise Unusual
 
 
