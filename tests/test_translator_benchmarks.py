@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,10 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad.data import BOS, PAD
+from minigrad import zoo
+from minigrad.data import BOS, EOS, PAD
+from minigrad.decode import EncoderDecoder, SpecialIds
+from minigrad.decode.encoder_decoder import search_batches
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT))  # pytest puts only the tests' own folder there
@@ -158,3 +162,20 @@ def test_the_table_has_every_twentieth_step_and_the_ends() -> None:
     lines = text.splitlines()
     assert [line.split()[0] for line in lines[2:-1]] == ["1", "20", "40", "50"]
     assert "at most 2.5e-01 apart" in lines[-1] and lines[-1].endswith("THEY DIFFER")
+
+
+@pytest.mark.torch
+def test_the_twin_with_a_cache_finds_the_same_translations() -> None:
+    from benchmarks.twins.translation_torch import Continuation
+    from benchmarks.twins.translation_torch import translator as twin
+
+    mg.manual_seed(0)
+    settings = {"vocab": 60, "depth": 2, "dim": 32, "heads": 2, "hidden": 48}
+    model, rng = zoo.create("translator", **settings).eval(), np.random.default_rng(0)
+    sources = [[*rng.integers(5, 60, length).tolist(), EOS] for length in (3, 9, 5, 5, 1)]
+    state, ids = {name: value.numpy() for name, value in model.state_dict().items()}, SpecialIds()
+    theirs = search_batches(partial(Continuation, twin(state, 2), ids.never), sources, [12] * 5, ids)
+    ours = search_batches(partial(EncoderDecoder, model), sources, [12] * 5, ids)
+    for one, other in zip(ours, theirs, strict=True):
+        assert [found.tokens for found in one] == [found.tokens for found in other]
+        np.testing.assert_allclose([found.score for found in one], [found.score for found in other], atol=1e-4)

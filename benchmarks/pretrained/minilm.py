@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ def our_vectors(texts: list[str]) -> Callable[[], np.ndarray]:
     return lambda: loaded.embed(texts)
 
 
-def peer(name: str) -> Callable[[], Any]:
+def peer(name: str, runs: Path) -> Callable[[], Any]:
     """A worker's step: all vectors once."""
     make = our_vectors if name == "minigrad" else transformers_vectors
     vectors = make(sentences(COUNT))

@@ -7,11 +7,13 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .packages import smollm2
+from .reading import READING, reading
 
 PROMPTS = (
     "The capital of France is", "Once upon a time, there was a", "Water boils at", "def fibonacci(n):", "The three primary colours are",
@@ -21,8 +23,8 @@ PROMPTS = (
 )  # fmt: skip
 TOKENS, TIE = 200, 1e-3
 WRITTEN = 64  # tokens of a round
-READING = "reading the packed weights"
-TO_REACH = {"transformers": 2.0, "llama.cpp": 0.4, READING: None}
+PEERS = ("minigrad", "transformers", "llama.cpp", READING)
+TO_REACH = {"transformers / minigrad": 2.0, "llama.cpp / minigrad": 0.4, f"{READING} / minigrad": None}
 
 
 def _oracle() -> Any:
@@ -60,10 +62,10 @@ def differing(count: int) -> dict[str, Any]:
     return {"prompts": count, "tokens": TOKENS, "diverged": wrong, "ties": ties, "largest gap": largest}
 
 
-def peer(name: str) -> Callable[[], Any]:
+def peer(name: str, runs: Path) -> Callable[[], Any]:
     """A worker's step: the next token of a text that is written again and again; or what no token can be cheaper than."""
     if name == READING:
-        return _reading()
+        return reading(os.path.getsize(smollm2()))
     return _tokens({"minigrad": _ours, "transformers": _theirs, "llama.cpp": _llama}[name]())
 
 
@@ -73,14 +75,6 @@ def _tokens(written: Callable[[], Iterator[int]]) -> Callable[[], Any]:
             yield from (np.int64(token) for token in written())
 
     return forever().__next__
-
-
-def _reading() -> Callable[[], Any]:
-    """Read as many bytes as the file has, once, by all cores."""
-    import torch
-
-    numbers = torch.ones(os.path.getsize(smollm2()) // 4)
-    return lambda: np.float64(numbers.sum())
 
 
 def _ours() -> Callable[[], Iterator[int]]:
