@@ -9,6 +9,7 @@ import shutil
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from minigrad_models.corpora import grammar_pairs
 
@@ -121,8 +122,9 @@ def test_a_text_of_marks_alone_is_refused(here, capsys):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "what is to be translated"),
-        (["a", "--interactive"], "--interactive asks for texts"),
+        (["a", "--interactive"], "more than one source: texts and --interactive"),
+        (["--file", "pairs.tsv", "--interactive"], "more than one source: --interactive and --file"),
+        (["--file", "nowhere.txt"], "there is no such file"),
         (["a", "--beam", "0"], "from 1 up"),
         (["a", "--length-penalty", "nan"], "a number from 0 to 10"),
         (["a", "--length-penalty", "1e9"], "a number from 0 to 10"),
@@ -155,6 +157,65 @@ def test_interactive_translates_line_by_line(here, learned, monkeypatch, capsys)
     monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
     assert main(["translate", "--interactive"]) == 0
     assert capsys.readouterr().out == f"{learned[0][1]}\n\n{learned[1][1]}\n"
+
+
+def test_standard_input_is_translated_line_by_line(here, learned, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdin", io.StringIO(f"{learned[0][0]}\n\n{learned[1][0]}\n"))
+    assert main(["translate"]) == 0
+    assert capsys.readouterr().out == f"{learned[0][1]}\n\n{learned[1][1]}\n"
+    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+    assert main(["translate"]) == 1
+    assert "what is to be translated" in capsys.readouterr().err
+
+
+def test_the_lines_of_a_file_keep_their_places_and_lines_of_json_are_objects(here, learned, capsys):
+    (here / "lines.txt").write_text("".join(f"{source}\n" for source, _ in learned) * 4 + "\n?!\n", encoding="utf-8")
+    assert main(["translate", "--file", "lines.txt"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out.split("\n") == [target for _, target in learned] * 4 + ["", "", ""]
+    assert "'?!': translate: there is nothing" in shown.err
+    assert main(["translate", "--file", "lines.txt", "--json"]) == 0
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [one and one["translation"] for one in found] == [target for _, target in learned] * 4 + [None, None]
+
+
+def test_the_best_of_several_texts_are_blocks(here, learned, capsys):
+    assert main(["translate", learned[0][0], learned[1][0], "--nbest", "2"]) == 0
+    blocks = capsys.readouterr().out.split("\n\n")
+    assert [[line.split(None, 1)[1] for line in block.splitlines()][0] for block in blocks] == [
+        learned[0][1],
+        learned[1][1],
+    ]
+
+
+def test_what_was_learned_is_not_doubted(here, learned, capsys):
+    assert main(["translate", *(source for source, _ in learned), "--run", "runs/mine"]) == 0
+    assert "doubtful" not in capsys.readouterr().err
+    (found,) = mg.zoo.load("runs/mine").translate(learned[0][0])
+    branch, probabilities = found.pieces[0].hypotheses[0].branch, []
+    while branch.parent is not None:
+        probabilities.append(branch.score - branch.parent.score)
+        branch = branch.parent
+    assert found.confidence == pytest.approx(np.exp(np.mean(probabilities)), rel=1e-6)
+
+
+def test_a_word_that_is_known_in_lower_case_is_taken_so_and_what_was_hardly_learned_is_doubted(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pairs.tsv").write_text(
+        "the cat sleeps\tel gato duerme\nAna sleeps\tAna duerme\n" * 20, encoding="utf-8"
+    )
+    settings = [*SMALL, "vocabulary=word", "--max-steps", "3"]
+    assert main(["train", "translator", "--data", "pairs.tsv", "--out", "run", *settings]) == 0
+    loaded = mg.zoo.load("run")
+    one, other = loaded.translate(["The CAT sleeps", "the cat sleeps"])
+    assert one.unknown == [] and one.pieces[0].ids == other.pieces[0].ids
+    capsys.readouterr()
+    assert main(["translate", "Ana sleeps", "--run", "run"]) == 0
+    assert re.search(r"doubtful: 'Ana sleeps' .* \(\d+ % sure of a token", capsys.readouterr().err)
+    (found,) = loaded.translate("Ana Zyx")
+    assert found.unknown == ["Zyx"] and loaded.tokenizer.encode("Ana")[0] == found.pieces[0].ids[0]
 
 
 def test_a_line_that_cannot_be_translated_does_not_end_the_conversation(here, learned, monkeypatch, capsys):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
@@ -47,6 +48,14 @@ class Translation:
         """Of the best: the logarithm of its probability, divided by the length penalty."""
         return self.best[0][0]
 
+    @property
+    def confidence(self) -> float:
+        """Of the best: the probability of a token, as a geometric mean over all pieces. It doubts what it is least sure of."""
+        chosen = [piece.hypotheses[0] for piece in self.pieces]
+        lengths = [len(one.tokens) + 1 for one in chosen]  # with its end
+        total = sum(one.score * length_penalty(n, self.alpha) for one, n in zip(chosen, lengths))
+        return math.exp(min(total / sum(lengths), 0.0))
+
 
 def composed(text: str) -> str:
     """A text with composed accents (Unicode NFC) and single spaces."""
@@ -83,7 +92,10 @@ def translate(
             (beams, alpha),
         )
     to_ids = encode or (lambda text: tokenizer.encode(text, eos=True))
-    parts = [pieces_of(text, to_ids, max_length, prepare, by_sentence) for text in texts]
+    parts = [
+        pieces_of(text, to_ids, max_length, lambda text: in_known_case(tokenizer, prepare(text)), by_sentence)
+        for text in texts
+    ]
     flat = [to_ids(piece) for pieces in parts for piece in pieces]
     model.eval()
     ids = special_ids(model, tokenizer)
@@ -112,7 +124,23 @@ def _unknown(tokenizer: Any, pieces: list[str]) -> list[str]:
         return []
     mask = tokenizer.token(tokenizer.mask_id)
     words = (word for piece in pieces for word in tokenizer.pattern.findall(piece.replace(mask, " ")))
-    return list(dict.fromkeys(word for word in words if tokenizer.unk_id in tokenizer.encode(word)))
+    return list(dict.fromkeys(word for word in words if not _is_known(tokenizer, word)))
+
+
+def _is_known(tokenizer: Any, word: str) -> bool:
+    return tokenizer.unk_id not in tokenizer.encode(word)
+
+
+def in_known_case(tokenizer: Any, text: str) -> str:
+    """A text in which the words that a vocabulary of words knows in lower case only are in lower case."""
+    if tokenizer.kind != "word":
+        return text
+
+    def known(found: re.Match[str]) -> str:
+        word, lower = found[0], found[0].lower()
+        return lower if not _is_known(tokenizer, word) and _is_known(tokenizer, lower) else word
+
+    return str(tokenizer.pattern.sub(known, text))
 
 
 def pieces_of(
