@@ -33,7 +33,7 @@ def test_version_is_that_of_the_package(capsys):
 def test_every_verb_is_listed_with_what_it_does():
     assert list(COMMANDS) == [
         "list", "show", "new", "train", "resume", "eval", "predict", "sample", "chat", "embed", "translate", "plot", "report", "graph",
-        "attention", "average", "export", "quantize", "import", "check", "doctor", "demo",
+        "attention", "average", "export", "quantize", "import", "check", "doctor", "demo", "completion",
     ]  # fmt: skip
     for arguments in ((), ("--help",)):
         done = run(*arguments)
@@ -70,7 +70,7 @@ def test_help_of_every_command_has_an_example_that_can_be_called_so(name, capsys
         (["xyzzy"], "no command 'xyzzy': choose one of list, show"),
         (["demo", "--seed", "many"], "expected a whole number from 0 up, got 'many'"),
         (["demo", "--seed", "-1"], "--seed"),
-        (["demo", "--steps", "1.5"], "expected a whole number from 1 up, got '1.5'"),
+        (["demo", "--max-steps", "1.5"], "expected a whole number from 1 up, got '1.5'"),
         (["demo", "--sed", "1"], "unrecognized arguments: --sed: did you mean '--seed'"),
         (["--bogus"], "unrecognized arguments: --bogus"),
         (["train"], "which model? `minigrad list` shows them"),

@@ -66,8 +66,12 @@ def test_text_says_the_same_as_json(here, capsys):
     main(["eval", "runs/xor", "--json"])
     numbers = json.loads(capsys.readouterr().out)
     assert main(["eval", "runs/xor"]) == 0
-    shown = dict(line.split() for line in capsys.readouterr().out.splitlines())
-    assert {name: float(text) for name, text in shown.items()} == pytest.approx(numbers, rel=1e-5)
+    shown = {
+        name: text.split() for name, _, text in (line.partition(" ") for line in capsys.readouterr().out.splitlines())
+    }
+    assert shown.keys() == numbers.keys() and shown["accuracy"][1:] == ["%"]
+    assert float(shown["accuracy"][0]) == pytest.approx(100 * numbers["accuracy"], rel=1e-3)
+    assert float(shown["loss"][0]) == pytest.approx(numbers["loss"], rel=1e-2)
     assert main(["predict", "runs/xor", "1 0", "-1 0"]) == 0
     assert re.fullmatch(r"input: 1 0  probability: [01]\.\d+\ninput: -1 0  probability: .*\n", capsys.readouterr().out)
 
@@ -358,7 +362,7 @@ def test_what_a_run_that_was_killed_at_once_left_behind_is_no_obstacle(tmp_path)
 def test_the_end_of_training_says_what_was_best_and_that_it_was_asked_to_stop_early(tmp_path, capsys):
     assert main(["train", "xor", "--out", str(tmp_path / "run"), "--max-steps", "2", "--no-report"]) == 0
     shown = capsys.readouterr().out
-    assert "\nstops after 2 of 600 steps, as asked\n" in shown
+    assert "\nstops after 2 of 600 steps, as asked: 0.333 % of the plan\n" in shown
     assert re.search(r"\nthe best validation: loss 0\.\d+, at step 2\n", shown)
 
 

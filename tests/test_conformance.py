@@ -14,7 +14,7 @@ from minigrad import nn, zoo
 from minigrad.viz.drawing.scene import Scene, Text
 from minigrad.zoo import conformance
 from minigrad.zoo.conformance import CHECKS, Verdict, check
-from minigrad.zoo.registry import spec_at
+from minigrad.zoo.plugin_files import spec_at
 
 THIRD_PARTY = Path(__file__).parent / "third_party"
 

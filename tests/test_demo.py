@@ -12,7 +12,7 @@ from minigrad_models.translator import evaluation
 from minigrad.cli import main
 from minigrad.errors import install_hint
 
-SMALL = ["pairs=300", "depth=1", "dim=16", "evaluated=12", "--steps", "3"]
+SMALL = ["pairs=300", "depth=1", "dim=16", "evaluated=12", "--max-steps", "3"]
 
 
 def test_a_demo_that_has_not_learned_shows_everything_and_says_so(tmp_path, capsys):

@@ -9,7 +9,7 @@ from support.small_zoo import SPEC, Point, arrays, data, installed, loss
 import minigrad as mg
 from minigrad import zoo
 from minigrad.train import RunError
-from minigrad.zoo import registry
+from minigrad.zoo import plugin_files
 from minigrad.zoo.config import configure, parse_overrides
 
 __all__ = ["installed"]  # a fixture
@@ -110,18 +110,18 @@ def test_a_plugin_is_found_by_its_path(tmp_path):
     package.mkdir()
     (package / "__init__.py").write_text("from minigrad.zoo import *\nspec = 3\n")
     with pytest.raises(zoo.PluginError, match="is no plugin"):
-        registry.spec_at(tmp_path)
+        plugin_files.spec_at(tmp_path)
     (package / "__init__.py").write_text("1 / 0\n")
     with pytest.raises(zoo.PluginError, match="ZeroDivisionError"):
-        registry.spec_at(package)
+        plugin_files.spec_at(package)
     json_package = tmp_path / "json"
     json_package.mkdir()
     (json_package / "__init__.py").write_text("")
     with pytest.raises(zoo.PluginError, match="there is another module 'json'"):
-        registry.spec_at(json_package)
+        plugin_files.spec_at(json_package)
     (tmp_path / "notes.txt").write_text("")
     with pytest.raises(zoo.PluginError, match="ends in .py"):
-        registry.spec_at(tmp_path / "notes.txt")
+        plugin_files.spec_at(tmp_path / "notes.txt")
 
 
 def test_training_on_a_device_is_the_training_on_the_cpu(installed, tmp_path, device):

@@ -17,6 +17,7 @@ from .. import __version__
 from ..errors import nearest
 from . import (
     attention,
+    completion,
     curves,
     demo,
     doctor,
@@ -29,7 +30,7 @@ from . import (
     show,
     training,
 )  # fmt: skip
-from .console import explained, printable
+from .console import explained, printable, styled
 from .parser import Parser, Usage
 from .verbs import task_commands
 
@@ -55,6 +56,7 @@ COMMANDS = {
     "check": plugins.CHECK,
     "doctor": doctor.DOCTOR,
     "demo": demo.DEMO,
+    "completion": completion.COMPLETION,
 }
 
 
@@ -92,7 +94,8 @@ def _warn(message: Warning | str, *place: Any, **more: Any) -> None:
 
 
 def _complain(text: str, code: int) -> int:
-    print(f"minigrad: error: {text}" if code != 130 else f"minigrad: {text}", file=sys.stderr)
+    label = f"minigrad: {styled('error:', 'bad', sys.stderr)}" if code != 130 else "minigrad:"
+    print(f"{label} {text}", file=sys.stderr)
     return code
 
 
@@ -110,7 +113,7 @@ def _parsed(given: list[str]) -> argparse.Namespace:
         raise Usage(f"there is no command {name!r}: {nearest(name, COMMANDS)} (see minigrad --help)")
     parser = COMMANDS[name].parser(name)
     options = parser.parse(given)
-    options.run, options.parser = COMMANDS[name].run, parser
+    options.run, options.parser, options.commands = COMMANDS[name].run, parser, COMMANDS
     return options
 
 

@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shlex
 import sys
 import traceback
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, TextIO
 
 from ..errors import CheckpointError, DeviceError, MinigradError, MissingExtraError, NonFiniteError, printable
 
-__all__ = ["as_command", "as_json", "explained", "printable", "table"]
+__all__ = ["as_command", "as_json", "explained", "printable", "styled", "table"]
+
+
+STYLES = {"good": "32", "bad": "31", "faint": "2"}  # codes of terminals
+
+
+def styled(text: str, style: str, stream: TextIO | None = None) -> str:
+    """A text in colour where it goes to a terminal; NO_COLOR=1 is respected."""
+    stream = sys.stdout if stream is None else stream
+    is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not stream.isatty()
+    return text if is_plain else f"\x1b[{STYLES[style]}m{text}\x1b[0m"
 
 
 def as_json(value: Any) -> str:

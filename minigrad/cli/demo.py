@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import MinigradError
-from .console import as_command, printable
+from .console import as_command, printable, styled
 from .models import configured, looked_up, setting_hint
 from .parser import (
     Command,
@@ -35,7 +35,7 @@ def _arguments(parser: Parser) -> None:
         help="a model that has a demo (default: the first), and settings of it",
     )  # fmt: skip
     parser.add_argument("--seed", type=whole_number, default=0, metavar="N", help="random seed (default: 0)")
-    parser.add_argument("--steps", type=count, metavar="N", help="stop after N steps (default: the model's)")
+    parser.add_argument("--max-steps", type=count, metavar="N", help="stop after N steps (default: the model's)")
     parser.add_argument("--out", metavar="DIR", help="the run's directory (default: runs/demo)")
     parser.add_argument("--no-open", action="store_true", help="do not open the model's page in a browser")
     flag_threads(parser)
@@ -60,7 +60,7 @@ def _demo(options: Namespace) -> int:
     check_out(out, "demo")
     print(printable(f"{demo.title}, into {out} (seed {options.seed})"), flush=True)
     options.trained = out
-    result = zoo.train(spec.name, out, seed=options.seed, max_steps=options.steps, **settings)
+    result = zoo.train(spec.name, out, seed=options.seed, max_steps=options.max_steps, **settings)
     if result.reason == "interrupted":
         return 130
     print(printable(f"\nevaluating: {demo.evaluating}"), flush=True)
@@ -75,7 +75,8 @@ def _demo(options: Namespace) -> int:
     }
     width = max(map(len, labels), default=0) + 1
     print(printable("\n" + "\n".join(f"{f'{label}:':{width}} {text}" for label, text in labels.items())))
-    print(printable(f"\n{'Success' if found.is_success else 'Failure'}: {found.verdict}"))
+    word, style = ("Success:", "good") if found.is_success else ("Failure:", "bad")
+    print(f"\n{styled(word, style)} {printable(found.verdict)}")
     if page is not None and not options.no_open and _has_screen():
         webbrowser.open(page.absolute().as_uri())
     return 0 if found.is_success else 1

@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING, Any
 from ..errors import MinigradError
 from .console import as_command, as_json, printable, table
 from .models import commands_of
-from .parser import Command, Parser, Usage, count, flag_json, flag_threads, use_threads, utf8_text
+from .parser import (
+    Command,
+    Parser,
+    Usage,
+    count,
+    flag_device,
+    flag_json,
+    flag_threads,
+    usage_errors,
+    use_threads,
+    utf8_text,
+)
 
 if TYPE_CHECKING:
     from ..zoo import Loaded
@@ -28,27 +39,38 @@ def _run_argument(parser: Parser) -> None:
     )
 
 
-def _opened(path: str) -> Loaded:
+def _opened(options: Namespace) -> Loaded:
+    from ..engine.backend import backend_named
     from ..zoo import load
 
-    return load(path)
+    with usage_errors():
+        backend_named(options.device)
+    loaded = load(options.run_directory)
+    return loaded if options.device == "cpu" else loaded.to(options.device)
 
 
 def _eval_arguments(parser: Parser) -> None:
     _run_argument(parser)
     parser.add_argument("--data", metavar="PATH", help="evaluate on this file or folder (default: the run's own data)")
+    flag_device(parser)
     flag_threads(parser)
     flag_json(parser)
 
 
 def _eval(options: Namespace) -> int:
     use_threads(options.threads)
-    numbers = _opened(options.run_directory).evaluate(options.data)
+    numbers = _opened(options).evaluate(options.data)
     if options.json:
         print(as_json(numbers))
     else:
-        print(table((name, f"{value:.6g}" if isinstance(value, float) else value) for name, value in numbers.items()))
+        print(table((name.replace("_", " "), _score(name, value)) for name, value in numbers.items()))
     return 0
+
+
+def _score(name: str, value: Any) -> Any:
+    from ..metrics import spelled
+
+    return spelled(name, value) if isinstance(value, float) else value
 
 
 def _predict_arguments(parser: Parser) -> None:
@@ -60,13 +82,14 @@ def _predict_arguments(parser: Parser) -> None:
         metavar="INPUT",
         help="an input of the model; its README says in which form",
     )
+    flag_device(parser)
     flag_threads(parser)
     flag_json(parser)
 
 
 def _predict(options: Namespace) -> int:
     use_threads(options.threads)
-    loaded = _opened(options.run_directory)
+    loaded = _opened(options)
     if loaded.spec.predict is None:
         raise Usage(f"{loaded.spec.name} cannot predict: its commands are {', '.join(commands_of(loaded.spec))}")
     answers = loaded.predict(*options.inputs)

@@ -115,7 +115,7 @@ def commands_of(spec: ModelSpec) -> list[str]:
 
 def described_settings(spec: ModelSpec, config: Any) -> list[dict[str, Any]]:
     """Each field of a config: its name, type, value, choices, least value and help."""
-    from ..zoo.config import least_of
+    from ..zoo.config import bound_of
 
     kinds = typing.get_type_hints(spec.config)
     return [
@@ -124,7 +124,8 @@ def described_settings(spec: ModelSpec, config: Any) -> list[dict[str, Any]]:
             "type": kinds[field.name].__name__ if isinstance(kinds[field.name], type) else str(kinds[field.name]),
             "value": getattr(config, field.name),
             "choices": list(field.metadata.get("choices", ())),
-            "least": least_of(field),
+            "least": bound_of(field, "least"),
+            "most": bound_of(field, "most"),
             "help": field.metadata.get("help", ""),
         }
         for field in dataclasses.fields(spec.config)

@@ -13,7 +13,7 @@ from ..errors import ArgumentError, DeviceError, nearest
 from ..zoo.tasks.task import count, utf8_text, whole_number
 
 __all__ = [
-    "Command", "Parser", "Usage", "check_environment", "count", "flag_json", "flag_threads", "usage_errors", "use_threads",
+    "Command", "Parser", "Usage", "check_environment", "count", "flag_device", "flag_json", "flag_threads", "usage_errors", "use_threads",
     "utf8_text", "whole_number",
 ]  # fmt: skip
 
@@ -80,6 +80,11 @@ class Command:
 def flag_json(parser: Parser) -> None:
     """Add `--json`."""
     parser.add_argument("--json", action="store_true", help="print JSON, for programs to read")
+
+
+def flag_device(parser: Parser) -> None:
+    """Add `--device D`."""
+    parser.add_argument("--device", default="cpu", metavar="D", help="cpu, cuda or cuda:1 (default: cpu)")
 
 
 def flag_threads(parser: Parser) -> None:

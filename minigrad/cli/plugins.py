@@ -7,9 +7,9 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .console import as_command, as_json, printable
+from .console import as_command, as_json, printable, styled
 from .models import looked_up
-from .parser import Command, Parser, flag_json, usage_errors
+from .parser import Command, Parser, flag_device, flag_json, usage_errors
 
 if TYPE_CHECKING:
     from ..zoo import ModelSpec
@@ -37,24 +37,28 @@ def _new(options: Namespace) -> int:
 
 
 def _check_arguments(parser: Parser) -> None:
-    parser.add_argument("model", metavar="NAME|PATH", help="a model of `minigrad list`, or a plugin's folder or file")
+    parser.add_argument(
+        "model", metavar="NAME[:PRESET]|PATH", help="a model of `minigrad list`, or a plugin's folder or file"
+    )
+    flag_device(parser)
     flag_json(parser)
 
 
 def _check(options: Namespace) -> int:
     """Print each verdict as soon as it is known."""
+    from ..engine.backend import backend_named
     from ..zoo.conformance import check
 
-    spec = _meant(options.model)
+    spec, preset = _meant(options.model)
+    with usage_errors():
+        backend_named(options.device)
     verdicts = []
-    for verdict in check(spec):
+    for verdict in check(spec, options.device, preset):
         verdicts.append(verdict)
         if not options.json:
-            word = {True: "ok", False: "FAILED", None: "n/a"}[verdict.ok]
-            print(
-                printable(f"{word:6}  {verdict.name:23}  {verdict.seconds:4.1f} s  {verdict.detail}".rstrip()),
-                flush=True,
-            )
+            word, style = {True: ("ok", "good"), False: ("FAILED", "bad"), None: ("n/a", "faint")}[verdict.ok]
+            rest = printable(f"{verdict.name:23}  {verdict.seconds:4.1f} s  {verdict.detail}".rstrip())
+            print(f"{styled(f'{word:6}', style)}  {rest}", flush=True)
     failed = [verdict.name for verdict in verdicts if verdict.ok is False]
     if options.json:
         shown = [{"name": v.name, "ok": v.ok, "detail": v.detail, "seconds": v.seconds} for v in verdicts]
@@ -63,19 +67,20 @@ def _check(options: Namespace) -> int:
         passed = sum(verdict.ok is True for verdict in verdicts)
         print(
             printable(
-                f"\n{spec.name}: {passed} passed, {len(failed)} failed{': ' + ', '.join(failed) if failed else ''}"
+                f"\n{spec.name}{f':{preset}' if preset else ''}: {passed} passed, {len(failed)} failed{': ' + ', '.join(failed) if failed else ''}"
             )
         )
     return 1 if failed else 0
 
 
-def _meant(text: str) -> ModelSpec:
-    """The installed model of this name, or the plugin at this path."""
-    from ..zoo.registry import entries, spec_at
+def _meant(text: str) -> tuple[ModelSpec, str | None]:
+    """The installed model of this name, with its preset, or the plugin at this path."""
+    from ..zoo.plugin_files import spec_at
+    from ..zoo.registry import entries
 
     is_path = os.sep in text or text.endswith(".py") or text in (os.curdir, os.pardir)
     installed = text.partition(":")[0] in {entry.name for entry in entries()}
-    return spec_at(text) if is_path or not installed and os.path.exists(text) else looked_up(text)[0]
+    return (spec_at(text), None) if is_path or not installed and os.path.exists(text) else looked_up(text)
 
 
 NEW = Command(

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import argparse
+import math
 from argparse import Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ..metrics import spelled
 from .console import as_command, printable
 from .models import configured, looked_up, setting_hint, settings_table
-from .parser import Command, Parser, check_environment, count, flag_threads, usage_errors, use_threads, whole_number
+from .parser import (
+    Command,
+    Parser,
+    Usage,
+    check_environment,
+    count,
+    flag_device,
+    flag_threads,
+    usage_errors,
+    use_threads,
+    whole_number,
+)
 
 if TYPE_CHECKING:
     from ..train import TrainResult
@@ -28,7 +42,13 @@ def _train_arguments(parser: Parser) -> None:
     parser.add_argument("--out", metavar="DIR", help="the run's directory (default: runs/NAME-PRESET)")
     parser.add_argument("--seed", type=whole_number, default=0, metavar="N", help="random seed (default: 0)")
     parser.add_argument("--max-steps", type=count, metavar="N", help="stop after N steps")
-    parser.add_argument("--device", default="cpu", metavar="D", help="cpu, cuda or cuda:1 (default: cpu)")
+    parser.add_argument(
+        "--max-minutes", type=_minutes, metavar="M", help="train for as many steps as fit into M minutes here"
+    )
+    parser.add_argument(
+        "--fit-model", action="store_true", help="with --max-minutes: choose the size of the model to the time, too"
+    )
+    flag_device(parser)
     parser.add_argument(
         "--compile",
         default="auto",
@@ -37,6 +57,17 @@ def _train_arguments(parser: Parser) -> None:
     )
     _flag_pages(parser)
     flag_threads(parser)
+
+
+def _minutes(text: str) -> float:
+    """A number of minutes above 0."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"expected a number of minutes above 0, got {text!r}")
+    return number
 
 
 def _flag_pages(parser: Parser) -> None:
@@ -62,23 +93,35 @@ def _train(options: Namespace) -> int:
         backend_named(options.device)
     use_threads(options.threads)
     check_environment()
+    if options.max_minutes is not None and (options.max_steps is not None or "steps" in settings):
+        raise Usage("--max-minutes says how many steps there are: leave out --max-steps and steps=")
+    if options.fit_model and options.max_minutes is None:
+        raise Usage("--fit-model needs a time: --max-minutes M")
     out = free_directory(options.out, options.model)
     check_out(out, options.model)
     check_paths(spec, options.data)
     _say(f"training {options.model} into {out} (seed {options.seed})")
     options.trained = out
-    result = zoo.train(
-        options.model,
-        out,
-        data=options.data,
-        seed=options.seed,
-        max_steps=options.max_steps,
-        device=options.device,
-        compile=options.compile,
-        live=options.live,
-        **settings,
-    )
+    given = {"data": options.data, "seed": options.seed, "device": options.device, "compile": options.compile}
+    if options.max_minutes is not None:
+        settings = _settings_in_time(options, settings, given)
+    result = zoo.train(options.model, out, max_steps=options.max_steps, live=options.live, **given, **settings)
     return _ended(result, out, spec, options)
+
+
+def _settings_in_time(options: Namespace, settings: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """The settings with as many steps as fit into the minutes; what rank 0 measured holds for all."""
+    from ..runtime.process_group import process_group, single_process
+    from ..zoo.budget import plan_for
+
+    ranks, plan = process_group(), None
+    with ranks.abort_on_error():
+        if ranks.rank == 0:
+            with single_process():
+                plan = plan_for(options.model, options.max_minutes, settings, choose_size=options.fit_model, **given)
+            _say(f"in {options.max_minutes:g} minutes, {plan}")
+        chosen: dict[str, Any] = ranks.broadcast(None if plan is None else dict(plan.settings))
+    return chosen
 
 
 def _help(options: Namespace) -> int:
@@ -131,18 +174,25 @@ def _ended(result: TrainResult, out: Path, spec: ModelSpec, options: Namespace) 
         return 130
     if page is not None:
         _say(f"see it: {page}")
+    first, last = result.first_loss, result.last_loss
+    if first is not None and last is not None and not last <= 1.5 * abs(first):
+        _say(f"the loss grew, from {first:.4g} to {last:.4g}: a smaller learning rate may help, as in lr=0.001")
     if result.best is not None:
-        _say(f"the best validation: {spec.metric} {result.best:.4g}, at step {result.best_step:,}")
-    use = ["predict", out, *_first_input(spec, out)] if spec.predict else ["eval", out]
-    _say(f"use it: {as_command(*use)}")
+        _say(f"the best validation: {spec.metric} {spelled(spec.metric, result.best)}, at step {result.best_step:,}")
+    _say(f"use it: {as_command(*_first_use(spec, out))}")
     return 0
 
 
-def _first_input(spec: ModelSpec, out: Path) -> list[str]:
-    """An example input of `predict`."""
+def _first_use(spec: ModelSpec, out: Path) -> list[str]:
+    """What one would type first: the command of its task, such as `translate`, or else `predict`, with an example input."""
     from ..zoo.run_arguments import arguments_of, config_of
+    from ..zoo.tasks import TASKS
 
-    return spec.inputs_for(config_of(spec, arguments_of(out)))[:1] or ["INPUT"]
+    (example,) = spec.inputs_for(config_of(spec, arguments_of(out)))[:1] or ["INPUT"]
+    task = TASKS.get(spec.task)
+    if task is not None and task.first_use is not None:
+        return task.first_use(str(out), example)
+    return ["predict", str(out), example] if spec.predict else ["eval", str(out)]
 
 
 def reported(out: Path) -> Path | None:

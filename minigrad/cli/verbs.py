@@ -6,8 +6,8 @@ import sys
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
-from ..zoo.tasks import TaskCommand, commands, tasks_with
-from .console import printable
+from ..zoo.tasks import TASKS, TaskCommand, commands, tasks_with
+from .console import as_command, printable
 from .models import commands_of
 from .parser import Command, Parser, Usage, flag_threads, usage_errors, use_threads
 
@@ -45,9 +45,12 @@ def _loaded(verb: str, run: str | None) -> Loaded:
         print(printable(f"minigrad: {run} answers, the newest run; --run DIR asks another"), file=sys.stderr)
     loaded = load(run)
     if verb not in loaded.verbs:
-        name, task = loaded.spec.name, loaded.spec.task
-        raise Usage(
-            f"{run!r} holds {name}, a model for {task}, which cannot {verb}: "
-            f"its commands are {', '.join(commands_of(loaded.spec))}"
+        spec = loaded.spec
+        task = TASKS.get(spec.task)
+        instead = (
+            f"use {as_command(*task.first_use(run, 'TEXT'))}"
+            if task is not None and task.first_use is not None
+            else f"its commands are {', '.join(commands_of(spec))}"
         )
+        raise Usage(f"{run!r} holds {spec.name}, a model for {spec.task}, which cannot {verb}: {instead}")
     return loaded

@@ -131,6 +131,14 @@ def read_pairs(
         raise DataError(
             f"read_pairs: no pair could be read from {name}", "at least one line with two sentences", report
         )
+    is_csv = "commas" in report.form or "semicolons" in report.form  # which other texts have, too
+    if is_csv and report.kept < report.bad_count:
+        raise DataError(
+            f"read_pairs: only {report.kept:,} of {report.kept + report.bad_count:,} lines of {name} are pairs",
+            "most lines with two sentences, and the same mark between them",
+            report,
+            "mend these lines or leave them out; a sentence with the mark in it needs quotes, or tabs between the columns",
+        )
     return pairs, report
 
 

@@ -12,6 +12,7 @@ from time import monotonic
 from typing import Any
 
 from ..errors import ArgumentError, CheckpointError, NonFiniteError, nearest
+from ..metrics import spelled
 from ..optim import MixedPrecision, Optimizer, Plateau, Schedule
 from ..random import seed_everything
 from ..runtime.process_group import process_group
@@ -39,13 +40,18 @@ SAVE_SECONDS = 300.0  # between two checkpoints, without save_every
 
 @dataclasses.dataclass(frozen=True)
 class TrainResult:
-    """How training ended: after which step, why, and the best validation so far."""
+    """How training ended: after which step, why, the best validation so far, and the loss of the first and the last step.
+
+    The first loss is None for a run that was resumed, the last for one that took no step.
+    """
 
     step: int
     reason: str
     best: float | None
     best_step: int | None
     out: Path | None
+    first_loss: float | None = None
+    last_loss: float | None = None
 
 
 class Trainer(Constructed):
@@ -133,6 +139,8 @@ class Trainer(Constructed):
         self.waited = 0  # validations since the best one
         self.seconds = 0.0  # of training, earlier calls of train() included
         self.window = Totals()  # the loss since the last row of metrics.csv
+        self._first_loss: float | None = None
+        self._last: Totals | None = None  # of the last step
         self.group = process_group()
         self.progress = Progress(shown=progress and self.group.rank == 0)
         self._frames = FrameWriter()
@@ -201,7 +209,8 @@ class Trainer(Constructed):
             self._close()
         self._handlers.emit("stop", self, {"reason": self._reason})
         self._print_end()
-        return TrainResult(self.step, self._reason or "", self.best, self.best_step, self.out)
+        last = None if self._last is None else self._last.means()["loss"]
+        return TrainResult(self.step, self._reason or "", self.best, self.best_step, self.out, self._first_loss, last)
 
     def _loop(self, signal: StopSignal) -> None:
         self._frames.take(self)  # before the clock starts
@@ -278,6 +287,9 @@ class Trainer(Constructed):
         if outcome.totals.is_mean:
             self._ragged.check(batches)
         self.step += 1
+        self._last = outcome.totals
+        if self.step == 1:
+            self._first_loss = self._last.means()["loss"]
         self._metrics |= outcome.totals.metrics
         if outcome.taken:
             for window in (self.window, self.passed.totals):
@@ -305,7 +317,7 @@ class Trainer(Constructed):
             if self.samples is not None and self.group.rank == 0:
                 shown = self.samples(self.scaler or self.model)
         self._check_metric(values)
-        shown_values = ", ".join(f"{name} {value:.4f}" for name, value in values.items())
+        shown_values = ", ".join(f"{name} {spelled(name, value)}" for name, value in values.items())
         self.progress.say(f"step {self.step:,} | valid: {shown_values}")
         if shown is not None:
             self._show(shown if isinstance(shown, str) else "\n".join(map(str, shown)))

@@ -12,7 +12,7 @@ from typing import Any
 from ..errors import ArgumentError, MinigradError, nearest
 from .spec import Config, ModelSpec
 
-__all__ = ["configure", "least_of", "parse_overrides", "preset_of"]
+__all__ = ["configure", "bound_of", "parse_overrides", "preset_of"]
 
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
@@ -55,7 +55,7 @@ def configure(spec: ModelSpec, preset: str | None = None, overrides: Mapping[str
                 f"{spec.name} has no setting {key!r}", ", ".join(fields), repr(key), nearest(key, list(fields))
             )
         values[key] = _converted(f"{spec.name}: {key}", kinds[key], value)
-        _refuse_less(f"{spec.name}: {key}", values[key], least_of(fields[key]))
+        _refuse_out_of_bounds(f"{spec.name}: {key}", values[key], fields[key])
         choices = fields[key].metadata.get("choices")
         if choices and values[key] not in choices:
             shown = [str(choice) for choice in choices]
@@ -70,16 +70,21 @@ def configure(spec: ModelSpec, preset: str | None = None, overrides: Mapping[str
         raise ArgumentError(f"{spec.name}: these settings cannot be used: {error}", got=_shown(values)) from error
 
 
-def least_of(field: dataclasses.Field[Any]) -> float | None:
-    """What a setting may be at least: as its own config says, or else every config."""
-    inherited = {known.name: known.metadata.get("least") for known in dataclasses.fields(Config)}
-    return field.metadata.get("least", inherited.get(field.name))
+def bound_of(field: dataclasses.Field[Any], name: str) -> float | None:
+    """The "least" or the "most" that a field may be; one that is declared again keeps that of `Config`."""
+    inherited = {known.name: known.metadata.get(name) for known in dataclasses.fields(Config)}
+    return field.metadata.get(name, inherited.get(field.name))
 
 
-def _refuse_less(where: str, value: Any, least: float | None) -> None:
+def _refuse_out_of_bounds(where: str, value: Any, field: dataclasses.Field[Any]) -> None:
+    least, most = bound_of(field, "least"), bound_of(field, "most")
     for part in value if isinstance(value, tuple) else (value,):
         if least is not None and part is not None and part < least:
             raise ArgumentError(f"{where} cannot be {part!r}", f"{least} or more", repr(part), f"give {least} or more")
+        if most is not None and part is not None and part > most:
+            raise ArgumentError(
+                f"{where} cannot be {part!r}", f"{most:,} or less", repr(part), f"give {most:,} or less"
+            )
 
 
 def _shown(values: Mapping[str, Any]) -> str:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import os
+from collections.abc import Callable
 from typing import Any
 
+from .. import tree
+from ..data.batching import Batch
+from ..engine.backend import is_array
+from ..engine.tensor import Tensor
 from ..errors import ArgumentError, MinigradError
+from ..ops.creation import tensor
 from .registry import blamed
 from .spec import Data, ModelSpec
 
-__all__ = ["CHECK_PATH", "check_paths", "data_of", "paths_of"]
+__all__ = ["CHECK_PATH", "check_paths", "data_of", "paths_of", "with_batches_on"]
 
 CHECK_PATH = "check the path given by --data"
 
@@ -23,7 +30,11 @@ def check_paths(spec: ModelSpec, data: str | None, fix: str = CHECK_PATH) -> Non
     """Refuse paths that do not exist, and any data for a model that takes none; `fix` ends the error."""
     if data is not None and not spec.takes_data:
         raise ArgumentError(f"{spec.name} makes its own data", "no data", repr(data), "leave out --data")
-    for part in [] if data is None else paths_of(data):
+    parts = [] if data is None else paths_of(data)
+    if spec.most_files is not None and len(parts) > spec.most_files:
+        few = "one file" if spec.most_files == 1 else f"at most {spec.most_files} files"
+        raise ArgumentError(f"{spec.name} reads {few}", few, f"{len(parts)}: {data}", "join them into one, or give one")
+    for part in parts:
         if not os.path.exists(part):
             raise ArgumentError(f"there is no {part!r} to read", "a file or folder", repr(part), fix)
 
@@ -44,3 +55,16 @@ def data_of(spec: ModelSpec, config: Any, path: str | None) -> Data:
             f"{spec.name}: its data function returned no Data", "minigrad.zoo.Data(train=…)", type(given).__name__
         )
     return given
+
+
+def with_batches_on(device: str, loss: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """The loss with batches moved to the device."""
+
+    def placed(part: Any) -> Any:
+        if isinstance(part, Batch):
+            return part.to(device)
+        return tensor(part, device=device) if is_array(part) or isinstance(part, Tensor) else part
+
+    return functools.wraps(loss)(
+        lambda model, batch: loss(model, tree.map(placed, batch, is_leaf=lambda part: isinstance(part, Batch)))
+    )

@@ -16,7 +16,7 @@ from ..train.evaluation import evaluate as mean_loss
 from ..train.evaluation import evaluation_mode
 from ..train.loss_terms import checked_terms
 from ..train.samplers import as_sampler
-from .data import CHECK_PATH, check_paths, data_of
+from .data import CHECK_PATH, check_paths, data_of, with_batches_on
 from .registry import blamed
 from .run_arguments import config_of, other_version
 from .spec import ModelSpec
@@ -40,6 +40,15 @@ class Loaded:
     def __repr__(self) -> str:
         return f"<{self.spec.name} of {os.fspath(self.path)!r}, step {self.step:,}: {', '.join(self.verbs)}>"
 
+    @property
+    def device(self) -> str:
+        """Where its parameters are."""
+        return next((parameter.device for parameter in self.model.parameters()), "cpu")
+
+    def to(self, device: str) -> Loaded:
+        """The same with its model on another device."""
+        return dataclasses.replace(self, model=self.model.to(device))
+
     def predict(self, *inputs: str) -> list[Any]:
         """The model's answers to inputs, which are strings as on the command line."""
         if self.spec.predict is None:
@@ -60,7 +69,8 @@ class Loaded:
             valid = given.train if given.valid is None else given.valid
             valid = valid if callable(valid) else as_sampler("valid", valid, self.arguments["seed"])
             metrics = () if callable(valid) else self._metrics(next(iter(valid)))
-            return mean_loss(self.model, self.spec.loss, valid, metrics)
+            loss = self.spec.loss if self.device == "cpu" else with_batches_on(self.device, self.spec.loss)
+            return mean_loss(self.model, loss, valid, metrics)
 
     def draw(self) -> Any:
         """A picture of what it does, as its spec draws it: a minigrad.viz.Scene."""

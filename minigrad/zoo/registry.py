@@ -6,16 +6,16 @@ import contextlib
 import dataclasses
 import fnmatch
 import importlib.metadata
-import importlib.util
+import shlex
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from ..errors import ArgumentError, MinigradError, nearest
 from .spec import ModelSpec
 
-__all__ = ["Entry", "PluginError", "blamed", "entries", "find", "list_models", "package_of", "spec_at"]
+__all__ = ["Entry", "PluginError", "blamed", "entries", "find", "list_models", "package_of", "told"]
 
 GROUP = "minigrad.models"
 
@@ -56,8 +56,12 @@ def _entry(name: str, points: dict[str, Any]) -> Entry:
     (point,) = points.values()
     try:
         spec = point.load()
-    except (Exception, SystemExit) as error:  # whatever a stranger's module may raise
-        return Entry(name, package, None, f"importing {point.value!r} failed: {_told(error)}", error)
+    except KeyboardInterrupt:
+        raise
+    except (
+        BaseException
+    ) as error:  # whatever a stranger's module may raise: SystemExit and pytest's Skipped are no Exception
+        return Entry(name, package, None, f"importing {point.value!r} failed: {told(error)}", error)
     if not isinstance(spec, ModelSpec):
         return Entry(name, package, None, f"{point.value!r} is no ModelSpec but {type(spec).__name__}")
     if spec.name != name:
@@ -83,12 +87,19 @@ def find(name: str) -> ModelSpec:
             f"there is no model {name!r}",
             ", ".join(points) or "an installed plugin",
             repr(name),
-            nearest(name, points) if points else "install minigrad, or a package with models",
+            _how_to_get(name, list(points)),
         )
     entry = _entry(name, points[name])
     if entry.spec is None:
         raise PluginError(f"the model {name!r} of {entry.package} is broken: {entry.error}") from entry.cause
     return entry.spec
+
+
+def _how_to_get(name: str, known: list[str]) -> str:
+    """What helps somebody who asked for a model that is not installed."""
+    if any((Path(name) / file).is_file() for file in ("setup.cfg", "pyproject.toml", "setup.py")):
+        return f"the plugin in the folder {name!r} is not installed: pip install -e {shlex.quote(name)}"
+    return nearest(name, known) if known else "install minigrad, or a package with models"
 
 
 def package_of(spec: ModelSpec) -> str:
@@ -110,56 +121,11 @@ def blamed(spec: ModelSpec, doing: str, fix: str | None = None) -> Iterator[None
         raise
     except Exception as error:
         raise PluginError(
-            f"{spec.name!r} of {package_of(spec)} failed while {doing}: {_told(error)}", fix=fix
+            f"{spec.name!r} of {package_of(spec)} failed while {doing}: {told(error)}", fix=fix
         ) from error
 
 
-def _told(error: BaseException) -> str:
+def told(error: BaseException) -> str:
     """An error in one line."""
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
-
-
-def spec_at(path: str | Path) -> ModelSpec:
-    """The spec of a plugin that is not installed: a file, or a folder that is a package or holds one."""
-    folder = Path(path).absolute()
-    for source in _candidates(folder):
-        spec = getattr(_imported(source), "spec", None)
-        if isinstance(spec, ModelSpec):
-            return spec
-    raise PluginError(f"{str(path)!r} is no plugin", "a module or package with a ModelSpec called `spec`", str(path))
-
-
-def _candidates(folder: Path) -> Iterable[Path]:
-    if folder.is_file():
-        return [folder]
-    if (folder / "__init__.py").is_file():
-        return [folder / "__init__.py"]
-    inside = [*folder.glob("*/__init__.py"), *folder.glob("src/*/__init__.py")]
-    return [source for source in sorted(inside) if source.parent.name != "tests"]
-
-
-def _imported(source: Path) -> Any:
-    """A module or package from its file, under its own name, so that its parts can import each other."""
-    package = source.name == "__init__.py"
-    name = source.parent.name if package else source.stem
-    before = sys.modules.get(name)
-    if before is not None and getattr(before, "__file__", None) != str(source):
-        raise PluginError(
-            f"{str(source)!r} cannot be imported: there is another module {name!r}",
-            got=getattr(before, "__file__", None) or "a part of Python",
-            fix="give the plugin another name",
-        )
-    found = importlib.util.spec_from_file_location(
-        name, source, submodule_search_locations=[str(source.parent)] if package else None
-    )
-    if found is None or found.loader is None:
-        raise PluginError(f"{str(source)!r} cannot be imported", "a file that ends in .py", source.name)
-    module = importlib.util.module_from_spec(found)
-    sys.modules[name] = module
-    try:
-        found.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
-        del sys.modules[name]
-        raise PluginError(f"{str(source)!r} cannot be imported: {_told(error)}") from error
-    return module

@@ -27,14 +27,20 @@ _LOADED = {"spec", "config", "model", "tokenizer", "arguments", "step", "path", 
 
 
 def option(
-    default: Any, help: str, choices: Sequence[Any] = (), least: float | None = None, formerly: str | None = None
+    default: Any,
+    help: str,
+    choices: Sequence[Any] = (),
+    least: float | None = None,
+    most: float | None = None,
+    formerly: str | None = None,
 ) -> Any:
-    """A field of a config, with its help, and the values it may have: one of `choices`, or at least `least`.
+    """A field of a config, with its help, and the values it may have: one of `choices`, or from `least` to `most`.
 
     `formerly` is the name of the setting in runs of older versions. The default may be a dict, of further options by name.
     """
     known = {"help": help, "choices": tuple(choices), "formerly": formerly}
-    metadata = known if least is None else {**known, "least": least}
+    bounds = {name: bound for name, bound in (("least", least), ("most", most)) if bound is not None}
+    metadata = {**known, **bounds}
     if isinstance(default, dict):
         return dataclasses.field(default_factory=lambda: dict(default), metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
@@ -44,11 +50,11 @@ def option(
 class Config:
     """How a model is trained. A plugin's config extends it by the model's own settings, and may change defaults.
 
-    A field that is declared again keeps its least value.
+    A field that is declared again keeps its bounds.
     """
 
     steps: int = option(1000, "how many steps to train", least=1)
-    batch: int = option(32, "how many examples in a batch", least=1)
+    batch: int = option(32, "how many examples in a batch", least=1, most=1_000_000)
     lr: float = option(1e-2, "learning rate", least=0)
     weight_decay: float = option(0.0, "how much weights shrink, times the learning rate", least=0)
     clip: float = option(1.0, "greatest norm of the gradient; 0 for any", least=0)
@@ -113,7 +119,8 @@ class ModelSpec:
     `metric` names the number of a validation by which a checkpoint is the best, the least unless `maximize`.
     `samples(loaded)` returns text to show at each validation, `draw(loaded)` a minigrad.viz.Scene, or None.
     `after(loaded, folder)` runs when training ends, and returns text to print.
-    `takes_data=False` refuses `--data`. `estimates_gradients` says why gradients are not the derivatives of the loss.
+    `takes_data=False` refuses `--data`, and `most_files=1` several files. `estimates_gradients` says why gradients are not
+    the derivatives of the loss.
 
     Optional, of use:
     `predict(loaded, inputs)` answers a list of strings with one printable, JSON-able answer each.
@@ -129,7 +136,7 @@ class ModelSpec:
 
     Optional, of checks:
     `tiny` are settings for quick checks. `example_inputs` are strings that `predict` answers, or a function of the
-    config that returns them. `presets` are named settings.
+    config that returns them. `presets` are named settings, `sizes` those of the network alone, from small to large.
     """
 
     name: str
@@ -146,6 +153,7 @@ class ModelSpec:
     schedule: Callable[[Any, Any], Any] | None = None
     presets: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
     tiny: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    sizes: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
     verbs: Mapping[str, Callable[..., Any]] = dataclasses.field(default_factory=dict)
     after: Callable[[Any, Any], str] | None = None
     samples: Callable[[Any], str] | None = None
@@ -158,6 +166,7 @@ class ModelSpec:
     example_inputs: Sequence[str] | Callable[[Any], Sequence[str]] = ()
     takes_data: bool = True
     quantizable: bool = False
+    most_files: int | None = None
     estimates_gradients: str = ""  # why gradients are not the derivatives of the loss, if so: rounding, sampling, …
 
     def __repr__(self) -> str:
@@ -180,7 +189,7 @@ class ModelSpec:
         self._refuse("a setting", fields & _TAKEN)
         self._refuse("a verb", _LOADED.intersection(self.verbs))
         self._refuse("a preset", {"default"}.intersection(self.presets))
-        for name, given in {**self.presets, "tiny": self.tiny}.items():
+        for name, given in {**self.presets, **self.sizes, "tiny": self.tiny}.items():
             for unknown in sorted(given.keys() - fields):
                 raise ArgumentError(
                     f"ModelSpec {self.name!r}: preset {name!r} has a setting {unknown!r}, which the config has not",

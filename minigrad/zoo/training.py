@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import os
 import shlex
 import weakref
@@ -11,12 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .. import tree
-from ..data.batching import Batch
-from ..engine.backend import is_array
-from ..engine.tensor import Tensor
 from ..errors import ArgumentError
-from ..ops.creation import tensor
 from ..optim import AdamW
 from ..random import seed_everything
 from ..runtime.process_group import process_group, single_process
@@ -24,11 +18,12 @@ from ..train import RunError, Trainer, TrainResult
 from ..train.run import foreign_files, holds_a_run
 from .checkpoints import load_as
 from .config import configure
-from .data import check_paths, data_of, paths_of
+from .data import check_paths, data_of, paths_of, with_batches_on
 from .initial import origin_of
 from .loaded import Loaded
 from .registry import blamed, find, package_of
 from .run_arguments import arguments_of, config_of, spec_of
+from .size import check_size
 from .spec import ModelSpec
 
 __all__ = ["adamw", "check_out", "create", "named", "resume", "train", "trainer_of"]
@@ -143,6 +138,7 @@ def trainer_of(
     if out is not None and not again:
         check_out(out, spec.name)
     seed_everything(seed)
+    check_size(spec, config)
     given = data_of(spec, config, data)
     config = given.config if given.config is not None else config
     seed_everything(seed)
@@ -166,7 +162,7 @@ def trainer_of(
         arguments["origin"] = origin
     trainer = (Trainer.resume if again else Trainer)(
         model,
-        spec.loss if device == "cpu" else _with_batches_on(device, spec.loss),
+        spec.loss if device == "cpu" else with_batches_on(device, spec.loss),
         given.train,
         optimizer,
         out=out,
@@ -186,7 +182,9 @@ def trainer_of(
         progress=progress,
     )
     if steps < config.steps and not again:
-        trainer.progress.say(f"stops after {steps:,} of {config.steps:,} steps, as asked")
+        trainer.progress.say(
+            f"stops after {steps:,} of {config.steps:,} steps, as asked: {100 * steps / config.steps:.3g} % of the plan"
+        )
     trainer.resume_hint = f"minigrad resume {shlex.quote(os.fspath(out or ''))}"
     _connect_displays(
         trainer, Loaded(spec, config, model, given.tokenizer, {**arguments, "max_steps": steps}, 0, Path(out or ""))
@@ -205,19 +203,6 @@ def _connect_displays(trainer: Trainer, loaded: Loaded) -> None:
         trainer.samples = now(spec.samples)
     if spec.draw is not None:
         trainer.draw = now(spec.draw)
-
-
-def _with_batches_on(device: str, loss: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """The loss with batches moved to the device."""
-
-    def placed(part: Any) -> Any:
-        if isinstance(part, Batch):
-            return part.to(device)
-        return tensor(part, device=device) if is_array(part) or isinstance(part, Tensor) else part
-
-    return functools.wraps(loss)(
-        lambda model, batch: loss(model, tree.map(placed, batch, is_leaf=lambda part: isinstance(part, Batch)))
-    )
 
 
 def adamw(model: Any, config: Any) -> Any:

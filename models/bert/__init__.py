@@ -193,6 +193,7 @@ spec = ModelSpec(
     name="bert",
     task="masked language model",
     summary="a transformer that reads both ways: fills in blanks, and is fine-tuned to classify, tag, answer, compare",
+    most_files=1,
     config=BertConfig,
     data=data,
     build=build,

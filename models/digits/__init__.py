@@ -12,7 +12,7 @@ from minigrad.zoo import Config, Data, ModelSpec, Page, Picture, option
 class ImageConfig(Config):
     """What every model that reads these images needs to know about them."""
 
-    images: int = option(10_000, "how many images to learn from", least=1)
+    images: int = option(10_000, "how many images to learn from", least=1, most=1_000_000)
     held_out: int = option(2000, "how many others to validate with, and again as many to test with", least=1)
     images_seed: int = option(0, "of the random numbers that the images are drawn with, or divided by", least=0)
     classes: tuple[str, ...] = option((), "names of the classes; read from the data")

@@ -49,7 +49,7 @@ class GPTConfig(Config):
     digits: int = option(6, "how many digits to sort", least=2)
     kinds: int = option(3, "how many different digits there are", least=2)
     steps: int = option(1000, "how many steps to train")
-    batch: int = option(16, "how many texts in a batch")
+    batch: int = option(16, "how many texts in a batch", most=100_000)
     length: int | None = option(
         None, "tokens of a text to learn from; none for the context, of which a model to begin from gets 256", least=1
     )
@@ -239,6 +239,7 @@ spec = ModelSpec(
     name="gpt",
     task="language model",
     summary="GPT-2's architecture: continues text, sorts digits, learns rules from examples in its prompt",
+    most_files=1,
     config=GPTConfig,
     data=data,
     build=build,
@@ -250,6 +251,11 @@ spec = ModelSpec(
     example_inputs=example_inputs,
     evaluate=evaluate,
     quantizable=True,
+    sizes={
+        "small": {"layers": 2, "heads": 4, "dim": 64},
+        "medium": {"layers": 4, "heads": 4, "dim": 128},
+        "large": {"layers": 6, "heads": 6, "dim": 384},
+    },
     presets={
         "nano": {**_NANO, "steps": 2000},
         "baby": {**_BABY, "steps": 500},

@@ -19,7 +19,7 @@ class TranslatorConfig(Config):
     init: str | None = option(None, "a trained or imported translator whose weights and tokens to begin from")
     lora: int = option(0, "train only adapters of this rank on the weights; 0 for all weights", least=0)
     corpus: str = option("phrasebook", "what to learn from, unless --data says it", choices=CORPORA)
-    pairs: int = option(80_000, "how many examples are made, where they are made", least=1)
+    pairs: int = option(80_000, "how many examples are made, where they are made", least=1, most=10_000_000)
     form: str = option("", "form of the text: as it is, lower case, or the phrasebook's", choices=("", "plain", "lower", "phrasebook"))  # fmt: skip
     vocabulary: str = option(
         "", "words, or byte pairs, which have no unknown words", choices=("", "word", "bpe", "pretrained")
@@ -67,7 +67,7 @@ class TranslatorConfig(Config):
     warmup: int = option(100, "over how many steps the rate rises", least=1)
     valid_every: int = option(0, "steps between validations; 0 for one an epoch, but four to twenty", least=0)
     save_every: int = option(0, "steps between checkpoints; 0 for one at each validation", least=0)
-    beams: int = option(5, "beams that a translation is searched with; 1 is greedy", least=1)
+    beams: int = option(5, "beams that a translation is searched with; 1 is greedy", least=1, most=1000)
     alpha: float = option(1.0, "length penalty of the search: the more, the longer", least=0)
     bleu: str = option("13a", "how BLEU cuts texts into words", choices=("13a", "intl", "char", "none"))
     evaluated: int = option(
@@ -306,6 +306,7 @@ spec = ModelSpec(
     name="translator",
     task="translation",
     summary="an encoder-decoder transformer that translates, and learns from any sentence pairs",
+    most_files=2,
     config=TranslatorConfig,
     data=data,
     build=build,
@@ -318,6 +319,12 @@ spec = ModelSpec(
     metric="accuracy",
     maximize=True,
     quantizable=True,
+    sizes={
+        "small": {"depth": 2, "dim": 64, "heads": 4, "hidden": 128},
+        "medium": {"depth": 2, "dim": 128, "heads": 4, "hidden": 256},
+        "large": {"depth": 4, "dim": 128, "heads": 4, "hidden": 256},
+        "huge": {"depth": 3, "dim": 256, "heads": 8, "hidden": 512},
+    },
     presets={
         "reverse": _REVERSE,
         "denoise": _DENOISE,

@@ -112,7 +112,7 @@ def _grouped(pairs: Sequence[Pair], most: int) -> dict[str, list[str]]:
 
 
 def evaluate(loaded: Any, path: str | None) -> dict[str, Any]:
-    """All scores, by name; those of a second test after its own name."""
+    """All scores, by name, shares in per cent; those of a second test after its own name."""
     found: dict[str, Any] = {}
     for number, (name, pairs) in enumerate(tests_of(loaded, path).items()):
         scores = _scores_of(loaded, pairs)
@@ -137,8 +137,8 @@ def _scores_of(loaded: Any, pairs: Sequence[Pair]) -> dict[str, Any]:
         **scores,
         "perplexity": perplexity(fed.loss / fed.tokens),
         "exact_match": exact_match(said, references),
-        "teacher_forced_accuracy": float(fed.right.sum() / fed.tokens),
-        "free_running_accuracy": sum(p.free_running * p.count for p in free) / max(sum(p.count for p in free), 1),
+        "teacher_forced_accuracy": 100 * float(fed.right.sum() / fed.tokens),
+        "free_running_accuracy": 100 * sum(p.free_running * p.count for p in free) / max(sum(p.count for p in free), 1),
         **details,
     }
 

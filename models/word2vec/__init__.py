@@ -207,6 +207,7 @@ spec = ModelSpec(
     name="word2vec",
     task="embedding",
     summary="vectors of words, by skip-gram with negative sampling; neighbours and analogies",
+    most_files=1,
     config=Word2vecConfig,
     data=data,
     build=build,

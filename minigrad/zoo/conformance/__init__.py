@@ -63,10 +63,10 @@ class Verdict:
     seconds: float
 
 
-def check(spec: ModelSpec, device: str = "cpu") -> Iterator[Verdict]:
+def check(spec: ModelSpec, device: str = "cpu", preset: str | None = None) -> Iterator[Verdict]:
     """Run every check lazily; the random state afterwards is as before."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        subject = Subject(spec, device, Path(folder))
+        subject = Subject(spec, device, Path(folder), preset)
         for name, function in CHECKS.items():
             state, start = random_state(), time.perf_counter()
             seed_everything(0)
@@ -92,13 +92,13 @@ def _outcome(function: Callable[[Subject], str], subject: Subject) -> tuple[bool
 class Subject:
     """A spec with its tiny config and what several checks need, made once."""
 
-    def __init__(self, spec: ModelSpec, device: str, folder: Path):
-        self.spec, self.device, self.folder = spec, device, folder
+    def __init__(self, spec: ModelSpec, device: str, folder: Path, preset: str | None = None):
+        self.spec, self.device, self.folder, self.preset = spec, device, folder, preset
 
     @cached_property
     def asked(self) -> Any:
         """The tiny config."""
-        return configure(self.spec, None, self.spec.tiny)
+        return configure(self.spec, self.preset, self.spec.tiny)
 
     @cached_property
     def config(self) -> Any:

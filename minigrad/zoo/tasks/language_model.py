@@ -132,4 +132,5 @@ LANGUAGE_MODEL = Task(
         ),
         "chat": CHAT,
     },
+    first_use=lambda run, text: ["sample", run, text],
 )

@@ -34,12 +34,14 @@ class TaskCommand:
 class Task:
     """What a model is for. `verbs` are functions of a loaded model; `commands` are those that can also be typed.
 
-    A ModelSpec that names the task has all of them; a verb of its own takes the place of the task's.
+    A ModelSpec that names the task has all of them; a verb of its own takes the place of the task's. `first_use(run, text)`
+    gives the words behind `minigrad` that a person types first.
     """
 
     name: str
     verbs: Mapping[str, Callable[..., Any]]
     commands: Mapping[str, TaskCommand] = dataclasses.field(default_factory=dict)
+    first_use: Callable[[str, str], list[str]] | None = None
 
 
 def whole_number(text: str) -> int:

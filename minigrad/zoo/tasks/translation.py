@@ -69,4 +69,5 @@ TRANSLATION = Task(
     "translation",
     verbs={"translate": translate, "logits": logits, "attention": attention, "tree": tree},
     commands={"translate": TRANSLATE},
+    first_use=lambda run, text: ["translate", text, "--run", run],
 )
