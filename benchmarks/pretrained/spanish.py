@@ -53,7 +53,7 @@ def _minigrad(*arguments: str) -> None:
 
 
 def _for_some_time(arguments: list[str], seconds: float) -> None:
-    """`minigrad train …`, interrupted as by Ctrl-C so long after the data is ready; what it has learned is then saved."""
+    """A training by the command line, interrupted as by Ctrl-C so long after the data is ready; what it has learned is then saved."""
     command = [sys.executable, "-u", "-m", "minigrad", "train", *arguments]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         assert process.stdout is not None
