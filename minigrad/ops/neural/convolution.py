@@ -7,10 +7,11 @@ one adds up windows that were multiplied. So each is the derivative of the other
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 from ...errors import ArgumentError, ShapeError, nearest
-from ..composite import composite
+from ..composite import Composite
 from ..layout.shape import reshape, swapaxes
 from ..layout.windows import AXES, Sizes, _fold, _unfold, as_sizes, check_axes, check_room, framed, reach_of
 from ..linalg.products import matmul
@@ -34,7 +35,7 @@ def _convolution_cost(inputs, out, attrs):
     return 2 * out.size * math.prod(inputs[1].shape[1:]) + out.size * (inputs[2] is not None)
 
 
-@composite(public=False, cost=_convolution_cost, lowering="whole")
+@partial(Composite, public=False, cost=_convolution_cost, lowering="whole")
 def convolution(a, weight, bias, *, stride, padding, dilation, groups):
     """The sum of each window times the weights: (N, C, *sizes), (O, C/groups, *kernel), (O,) or None -> (N, O, *out).
 

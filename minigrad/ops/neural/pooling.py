@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...engine.op import op
 from ...errors import ArgumentError, ShapeError, is_whole
-from ..composite import composite, host_constant
+from ..composite import Composite, host_constant
 from ..creation import _constant, astype
 from ..indexing.along import _zeros, put_along_axis
 from ..layout.resampling import area_taps, resample
@@ -147,7 +148,9 @@ def _places(slide: Slide, sizes: Sizes) -> tuple[np.ndarray, np.ndarray | None]:
     return places, None if (places >= 0).all() else host_constant(places >= 0)
 
 
-@composite(public=False, cost=lambda inputs, out, attrs: out.size * math.prod(attrs["kernel"]), lowering="whole")
+@partial(
+    Composite, public=False, cost=lambda inputs, out, attrs: out.size * math.prod(attrs["kernel"]), lowering="whole"
+)
 def max_pool(a, *, kernel, stride, padding, dilation, surplus):
     """The largest element of each window, the first of equal ones: (…, *sizes) -> (…, *out)."""
     slide = Slide(kernel, stride, padding, dilation, surplus)
@@ -156,7 +159,9 @@ def max_pool(a, *, kernel, stride, padding, dilation, surplus):
     return _largest(slide.windows(a), inside=inside)[0]
 
 
-@composite(public=False, cost=lambda inputs, out, attrs: out.size * math.prod(attrs["kernel"]), lowering="whole")
+@partial(
+    Composite, public=False, cost=lambda inputs, out, attrs: out.size * math.prod(attrs["kernel"]), lowering="whole"
+)
 def avg_pool(a, *, kernel, stride, padding, surplus, count_include_pad, divisor):
     """The sum of each window by the divisor, or else by how many elements it has: (…, *sizes) -> (…, *out)."""
     slide = Slide(kernel, stride, padding, (1,) * len(kernel), surplus)
