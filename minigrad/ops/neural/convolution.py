@@ -36,7 +36,7 @@ def _convolution_cost(inputs, out, attrs):
 
 
 @partial(Composite, public=False, cost=_convolution_cost, lowering="whole")
-def convolution(a, weight, bias, *, stride, padding, dilation, groups):
+def convolution(a, weight, bias, *, stride, padding, dilation, groups) -> Any:
     """The sum of each window times the weights: (N, C, *sizes), (O, C/groups, *kernel), (O,) or None -> (N, O, *out).
 
     `padding` has the zeros before and after on each axis.

@@ -151,7 +151,7 @@ def _places(slide: Slide, sizes: Sizes) -> tuple[np.ndarray, np.ndarray | None]:
 @partial(
     Composite, public=False, cost=lambda inputs, out, attrs: out.size * math.prod(attrs["kernel"]), lowering="whole"
 )
-def max_pool(a, *, kernel, stride, padding, dilation, surplus):
+def max_pool(a, *, kernel, stride, padding, dilation, surplus) -> Any:
     """The largest element of each window, the first of equal ones: (…, *sizes) -> (…, *out)."""
     slide = Slide(kernel, stride, padding, dilation, surplus)
     has_padding = any(padding) or any(surplus)
@@ -162,7 +162,7 @@ def max_pool(a, *, kernel, stride, padding, dilation, surplus):
 @partial(
     Composite, public=False, cost=lambda inputs, out, attrs: out.size * math.prod(attrs["kernel"]), lowering="whole"
 )
-def avg_pool(a, *, kernel, stride, padding, surplus, count_include_pad, divisor):
+def avg_pool(a, *, kernel, stride, padding, surplus, count_include_pad, divisor) -> Any:
     """The sum of each window by the divisor, or else by how many elements it has: (…, *sizes) -> (…, *out)."""
     slide = Slide(kernel, stride, padding, (1,) * len(kernel), surplus)
     total = sum_(slide.windows(a), axis=1)
