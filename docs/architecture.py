@@ -66,6 +66,7 @@ LAYERS = [
     },
     {
         "array_api": "the array API standard",
+        "onnx": "graphs as ONNX",
         "web": "pages: runtime and server",
         "check": "gradients, numerically",
         "nn": "modules and layers",

@@ -99,7 +99,20 @@ def test_only_small_packages_are_required_and_the_broken_safetensors_is_not(meta
 
 def test_every_extra_exists_and_all_leaves_out_the_cuda_ones(metadata):
     extras = set(metadata.get_all("Provides-Extra", []))
-    assert extras == {"fast", "viz", "mpi", "metrics", "hub", "images", "cuda12", "cuda13", "test", "test-cuda", "all"}
+    assert extras == {
+        "fast",
+        "viz",
+        "mpi",
+        "metrics",
+        "hub",
+        "images",
+        "onnx",
+        "cuda12",
+        "cuda13",
+        "test",
+        "test-cuda",
+        "all",
+    }
     (everything,) = (r for r in metadata.get_all("Requires-Dist", []) if 'extra == "all"' in r)
     named = everything.partition("[")[2].partition("]")[0].split(",")
     assert {name.strip() for name in named} == {e for e in extras if "cuda" not in e and e != "all"}

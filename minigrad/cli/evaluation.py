@@ -30,6 +30,7 @@ __all__ = ["AVERAGE", "EVAL", "EXPORT", "PREDICT", "QUANTIZE"]
 
 PAGES = (".html", ".htm")
 WEIGHTS = ("int8", "float32")  # those of minigrad.zoo.pages, which is loaded when a page is written
+FRAMEWORKS = ("onnx",)
 LAST = 3  # checkpoints that are averaged by default
 
 
@@ -144,6 +145,9 @@ def _export_arguments(parser: Parser) -> None:
     )  # fmt: skip
     parser.add_argument("-o", "--output", metavar="OUT", help="the same, as an option")
     parser.add_argument(
+        "--to", choices=FRAMEWORKS, help="write it for another framework, into a folder that is new, or empty"
+    )
+    parser.add_argument(
         "--weights", choices=WEIGHTS, help="how a page keeps weights (default: int8 if they have more than a megabyte)"
     )
 
@@ -155,6 +159,8 @@ def _export(options: Namespace) -> int:
     if (options.target is None) == (options.output is None):
         raise Usage("where is it to be written? Give a folder, or a page: minigrad export RUN page.html")
     target = options.target or options.output
+    if options.to is not None:
+        return _export_to(options, target)
     if os.path.splitext(target)[1].lower() in PAGES:
         return _export_page(options, target)
     if options.weights is not None:
@@ -201,6 +207,18 @@ def _quantize(options: Namespace) -> int:
         compare_quantized(loaded.model, small.model, lambda model: {})
         print(printable(f"what it costs in quality is not known, give --data: {str(error).splitlines()[0]}"))
     _say_written(export(small, options.out))
+    return 0
+
+
+def _export_to(options: Namespace, target: str) -> int:
+    from ..zoo import load
+    from ..zoo.frameworks import WRITERS
+
+    if options.weights is not None:
+        raise Usage("--weights is for pages; another framework gets the weights as they are")
+    folder = WRITERS[options.to](load(options.run_directory), target)
+    files = sorted(path.name for path in folder.iterdir())
+    print(printable(f"wrote {', '.join(files)} to {folder}"))
     return 0
 
 

@@ -28,7 +28,7 @@ from ..ir.surroundings import Argument, Held, look, sources, together
 from ..kernels.registry import FUSED
 from ..tracer import tracing
 
-__all__ = ["RUNTIME", "Programs", "kernels", "runtime", "traced"]
+__all__ = ["RUNTIME", "Programs", "graph_of", "kernels", "runtime", "traced"]
 
 RUNTIME = (
     "arrays", "elementwise", "shaping", "indexing", "reductions", "products", "neural", "recurrent", "program", "weights"
@@ -97,13 +97,25 @@ def traced(
     not the same function. `holding` are modules that the function uses, where these are not seen in itself. An op that a
     page cannot compute, and whose result is not the same at each call, is refused by name.
     """
+    return _computable(graph_of(function, arrays, others, otherwise=otherwise, holding=holding))
+
+
+def graph_of(
+    function: Callable[..., Any],
+    arrays: Sequence[Any],
+    others: Sequence[Any] | None = None,
+    *,
+    otherwise: Callable[..., Any] | None = None,
+    holding: Sequence[Any] = (),
+) -> Graph:
+    """As `traced`, with all ops as they are, whether a page can compute them or not."""
     graph = _once(function, arrays, holding)
     if others is not None:
         try:
             graph = with_symbols(graph, _once(otherwise or function, others, holding))
         except MinigradError as error:
             raise ArgumentError(f"page: the model cannot be traced for inputs of any size: {error}") from error
-    return _computable(graph)
+    return graph
 
 
 def _once(function: Callable[..., Any], arrays: Sequence[Any], holding: Sequence[Any]) -> Graph:

@@ -15,6 +15,7 @@ import json
 import os
 import secrets
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from ..train import RunError
 from .loaded import Loaded, assembled
 from .run_arguments import are_arguments, spec_of
 
-__all__ = ["FORMAT", "check_new", "description_of", "export", "is_exported", "load_exported", "merged"]
+__all__ = ["FORMAT", "check_new", "description_of", "export", "is_exported", "load_exported", "merged", "new_folder"]
 
 FORMAT = "minigrad-model-1"
 WEIGHTS, CONFIG, TOKENIZER = "model.safetensors", "config.json", "tokenizer.json"
@@ -37,6 +38,11 @@ LARGEST_JSON = 2**26  # bytes: what a stranger sent is not read without end
 
 def export(loaded: Loaded, folder: str | os.PathLike[str]) -> Path:
     """Write a loaded model to a new folder, which appears whole or not at all."""
+    return new_folder(folder, lambda made: _write(loaded, made))
+
+
+def new_folder(folder: str | os.PathLike[str], write: Callable[[Path], None]) -> Path:
+    """A new folder with what `write(folder)` puts into it; it appears whole or not at all."""
     check_new(folder)
     target = Path(folder)
     try:
@@ -45,7 +51,7 @@ def export(loaded: Loaded, folder: str | os.PathLike[str]) -> Path:
         made = parent / f".{target.name}.{secrets.token_hex(4)}.tmp"
         made.mkdir()
         try:
-            _write(loaded, made)
+            write(made)
             if target.is_dir():
                 target.rmdir()  # it is empty; Windows would not replace it
             os.replace(made, target)

@@ -17,7 +17,7 @@ from ..page import Choice, Page, Slider
 from .content import Content, tokenizer_form
 from .text import classes
 
-__all__ = ["numbers", "words"]
+__all__ = ["called_arrays", "numbers", "words"]
 
 SAY = "say in its spec what the page shows: ModelSpec(page=lambda loaded: zoo.Page(function=…, arrays=[…]))"
 MOST = 256  # numbers that can be typed
@@ -26,7 +26,7 @@ MOST = 256  # numbers that can be typed
 def numbers(loaded: Any, said: Page) -> Content:
     """A program `read(*inputs)` for one row: of an image, of numbers, or of tokens."""
     if said.function is None and not said.arrays:
-        function, arrays = loaded.model, _called(loaded)
+        function, arrays = loaded.model, called_arrays(loaded)
     else:
         function, arrays = said.function or loaded.model, [np.asarray(x) for x in said.arrays]
     rows = [x[:1] for x in arrays]
@@ -52,8 +52,8 @@ def numbers(loaded: Any, said: Page) -> Content:
     return Content("numbers", "numbers", programs, settings, shown, labels={"label": f"Or type {shown['wanted']}"})
 
 
-def _called(loaded: Any) -> list[np.ndarray]:
-    """What the loss of the model's spec calls it with, on the tiny example that every spec has."""
+def called_arrays(loaded: Any) -> list[np.ndarray]:
+    """What the loss of a model's spec calls it with, on the tiny example that every spec has."""
     name = loaded.spec.name
     try:
         call = first_call(loaded.model, loaded.spec.loss, loaded.spec.example(loaded.config))
