@@ -30,7 +30,7 @@ __all__ = ["AVERAGE", "EVAL", "EXPORT", "PREDICT", "QUANTIZE"]
 
 PAGES = (".html", ".htm")
 WEIGHTS = ("int8", "float32")  # those of minigrad.zoo.pages, which is loaded when a page is written
-FRAMEWORKS = ("onnx",)
+FRAMEWORKS = ("onnx", "hf")
 LAST = 3  # checkpoints that are averaged by default
 
 
@@ -211,12 +211,14 @@ def _quantize(options: Namespace) -> int:
 
 
 def _export_to(options: Namespace, target: str) -> int:
+    from ..hub.writing import export_transformers
     from ..zoo import load
-    from ..zoo.frameworks import WRITERS
+    from ..zoo.frameworks import export_onnx
 
     if options.weights is not None:
         raise Usage("--weights is for pages; another framework gets the weights as they are")
-    folder = WRITERS[options.to](load(options.run_directory), target)
+    write = {"onnx": export_onnx, "hf": export_transformers}[options.to]
+    folder = write(load(options.run_directory), target)
     files = sorted(path.name for path in folder.iterdir())
     print(printable(f"wrote {', '.join(files)} to {folder}"))
     return 0

@@ -1,11 +1,5 @@
-"""Trained models for other frameworks: `WRITERS["onnx"](loaded, folder)`."""
-
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+"""Trained models for other frameworks: `export_onnx(loaded, folder)`."""
 
 from .onnx import export_onnx
 
-__all__ = ["WRITERS", "export_onnx"]
-
-WRITERS: dict[str, Callable[[Any, Any], Path]] = {"onnx": export_onnx}
+__all__ = ["export_onnx"]
