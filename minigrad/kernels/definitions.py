@@ -70,10 +70,8 @@ def swiglu(x):
 @fused(cost=8, rows=("x",))
 def layer_norm(x, weight, bias, *, eps):
     """`(x - mean) / sqrt(var + eps) * weight + bias` along the last axis: (…, C), (C,) or None, (C,) or None -> (…, C)."""
-    average = mean(x, axis=-1, keepdims=True)
-    shift = _constant(average)  # any would do: that it is no function of x saves the gradient a sum
-    variance = mean((x - shift) ** 2, axis=-1, keepdims=True) - (average - shift) ** 2
-    normal = (x - average) * rsqrt(variance + eps)
+    centred = x - mean(x, axis=-1, keepdims=True)
+    normal = centred * rsqrt(mean(centred * centred, axis=-1, keepdims=True) + eps)
     normal = normal if weight is None else normal * weight
     return normal if bias is None else normal + bias
 
