@@ -72,7 +72,7 @@ LAYERS = [
         "nn": "modules and layers",
         "optim": "optimisers, schedules",
     },
-    {"minigrad": "import minigrad as mg"},
+    {"minigrad": "import minigrad as mg", "parallel": "models on several ranks"},
     {
         "data": "tokenizers, batches",
         "tokenizers": "of pretrained models",

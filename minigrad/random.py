@@ -2,7 +2,8 @@
 
 A draw such as dropout's takes a key, and gives element number i of the whole batch a number that is a hash of the key
 and i. Within `shard_of_step`, all threads that share a step take the same keys in the same order, and each starts counting
-its elements where its rows begin. That supposes that the first axis of what is drawn for is the batch.
+its elements where its rows begin. That supposes that the first axis of what is drawn for is the batch. Within `part_of_draws`
+what is drawn for is a part along another axis, such as some of the heads of an attention.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -111,13 +112,40 @@ class _Place(threading.local):
     seed: int | None = None
     taken = 0
     first, rows = 0, 1
+    part: tuple[int, int, int] | None = (
+        None  # an axis, the first place on it that is here, and how many there are in all
+    )
 
 
 _place = _Place()
 
 
-def next_key(size: int) -> tuple[int, int]:
-    """A key of 64 bits, and the number of the first of `size` elements."""
+class Strided(NamedTuple):
+    """Where the numbers of elements have gaps: local element i has the number `first + j // run * stride + j % run`, j = i + skip."""
+
+    first: int
+    run: int
+    stride: int
+    skip: int = 0
+
+    def numbers(self, xp: Any, count: int) -> Any:
+        """The numbers of the first `count` elements, as uint32."""
+        places = xp.arange(self.skip, self.skip + count, dtype="int64")
+        run = max(self.run, 1)
+        return (self.first + places // run * self.stride + places % run).astype("uint32")
+
+
+def next_key(shape: tuple[int, ...]) -> tuple[int, Any]:
+    """A key of 64 bits, and the number of the first element of what is drawn for; inside `part_of_draws` a `Strided`."""
+    if _place.part is None:
+        return _key_and_start(math.prod(shape))
+    axis, first, whole = _place.part
+    inner, outer = math.prod(shape[axis:][1:]), math.prod(shape[:axis])
+    key, start = _key_and_start(outer * whole * inner)
+    return key, Strided(start + first * inner, shape[axis] * inner, whole * inner)
+
+
+def _key_and_start(size: int) -> tuple[int, int]:
     drawn = threading.local()  # the two belong together, also where threads draw at once
 
     def key() -> int:
@@ -132,6 +160,22 @@ def _next_key(size: int) -> tuple[int, int]:
         return new_seed(), 0
     _place.taken += 1
     return _mixed(_place.seed + _place.taken * _GOLDEN), size * _place.first // max(_place.rows, 1)
+
+
+@contextmanager
+def part_of_draws(axis: int, first: int, whole: int) -> Iterator[None]:
+    """Inside, what is drawn for is a part along an axis that has `whole` places, beginning with place `first`."""
+    before, _place.part = _place.part, (axis, first, whole)
+    try:
+        yield
+    finally:
+        _place.part = before
+
+
+def skip_keys(count: int) -> None:
+    """Pass over so many keys, which another process takes."""
+    if _place.seed is not None:
+        _place.taken += count
 
 
 def position() -> dict[str, Any]:

@@ -82,6 +82,21 @@ def test_optim_times_every_optimiser_and_takes_the_steps_that_pytorch_takes() ->
         assert all(0 < times["minimum"] <= times["median"] for times in one["peers"].values())
 
 
+def test_forecasts_are_compared_with_steps_that_ranks_take() -> None:
+    pytest.importorskip("mpi4py", reason="MPI, which ranks communicate by, is not installed")
+    (row,) = result_of(run("benchmarks.forecast", "--quick", "--json"))["layouts"]
+    assert row["measured"] > 0 and row["foreseen"] > 0
+
+
+def test_layouts_agree_with_one_process_in_the_benchmark_too(tmp_path: Path) -> None:
+    pytest.importorskip("mpi4py", reason="MPI, which ranks communicate by, is not installed")
+    state = str(tmp_path / "state.json")
+    command = ["--quick", "--json", "--steps", "2", "--deaths", "1", "--state", state]
+    result = result_of(run("benchmarks.parallel", *command))
+    assert result["failures"] == [] and result["done"] == {"layouts": 1, "deaths": 1}
+    assert result["worst"]["float64"] < 1e-10
+
+
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL")
 def test_kill_soak_kills_and_finds_nothing_wrong(tmp_path: Path) -> None:
     state = str(tmp_path / "state.json")

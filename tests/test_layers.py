@@ -17,7 +17,10 @@ from minigrad.errors import ArgumentError, AxisError, DtypeError, IndexingError,
 from minigrad.nn import functional as F
 
 CONTAINERS = {"Module", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"}
-WEIGHTS = {"LoRA"}  # in the place of a weight: test_lora.py
+WEIGHTS = {
+    "LoRA",
+    "VocabularyHead",
+}  # in the place of a weight, test_lora.py, or with a table of the model, test_model_gpt.py
 SEVERAL_INPUTS = {"Bilinear", "CosineSimilarity", "PairwiseDistance"}  # they are in test_loss_layers.py, as all losses
 BLOCKS = {"TransformerBlock", "Encoder", "Decoder"}  # test_transformer.py differentiates them, with memory and masks
 

@@ -111,7 +111,7 @@ def test_a_misspelt_option_of_a_stack_is_answered_with_the_right_one():
         (lambda: mg.optim.Cosine(None, T_max=100), r"Cosine: .*'T_max'\n.*optimizer, total.*\n.*write total="),
         (lambda: mg.optim.SGD([], learning_rate=1), r"SGD has no option 'learning_rate'\n.*lr"),
         (lambda: mg.train.Trainer(None, None, None, None, max_step=2), r"Trainer: .*'max_step'(.|\n)*mean 'max_steps'"),
-        (lambda: mg.train.Trainer(max_epochs=2), r"Trainer: .*'max_epochs'\n.*compile\)\n.*write epochs= instead"),
+        (lambda: mg.train.Trainer(max_epochs=2), r"Trainer: .*'max_epochs'\n.*parallel\)\n.*write epochs= instead"),
         (lambda: mg.nn.Linear(10), r"Linear: out_features must be given\n.*\(in_features, out_features.*\n.*got: *10$"),
         (lambda: mg.nn.Conv2d(kernel_size=3), "Conv2d: in_channels and out_channels must be given"),
         (lambda: mg.nn.Conv2d(3, out_channels=8), r"Conv2d: kernel_size must be given(.|\n)*got: *3, out_channels=8$"),

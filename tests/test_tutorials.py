@@ -25,7 +25,7 @@ FOLDER = ROOT / "tutorials"
 NUMBERED = sorted(FOLDER.glob("[0-9][0-9]_*.py"))
 TUTORIALS = [*NUMBERED, FOLDER / "errata.py"]
 SOLUTIONS = sorted((FOLDER / "solutions").glob("*.py"))
-LAST = 24
+LAST = 25
 
 KERNELS = os.environ.get("MINIGRAD_TUTORIAL_KERNELS", "numpy")
 EXTRAS = ["IPython", "cupy", "matplotlib", "mpi4py", "tokenizers", "torch", *["numba"] * (KERNELS != "numba")]

@@ -25,6 +25,7 @@ from . import (
     graph,
     hub,
     models,
+    planning,
     plugins,
     report,
     show,
@@ -55,6 +56,7 @@ COMMANDS = {
     "import": hub.IMPORT,
     "check": plugins.CHECK,
     "doctor": doctor.DOCTOR,
+    "plan": planning.PLAN,
     "demo": demo.DEMO,
     "completion": completion.COMPLETION,
 }

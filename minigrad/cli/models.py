@@ -13,6 +13,7 @@ from .console import as_json, printable, table
 from .parser import Command, Parser, Usage, flag_json, usage_errors
 
 if TYPE_CHECKING:
+    from ..parallel import Layout
     from ..zoo import Entry, ModelSpec
 
 __all__ = [
@@ -73,17 +74,38 @@ def looked_up(name: str) -> tuple[ModelSpec, str | None]:
     return spec, preset or None
 
 
-def configured(spec: ModelSpec, preset: str | None, words: list[str]) -> tuple[Any, dict[str, Any]]:
-    """The config with `key=value …` applied, and these settings by name; refuses names that are options of the command."""
+def configured(
+    spec: ModelSpec, preset: str | None, words: list[str], layouts: bool = False
+) -> tuple[Any, dict[str, Any]]:
+    """The config with `key=value …` applied, and these settings by name; refuses names that are options of the command.
+
+    With `layouts`, settings of a parallel layout may be among the words, and are left out.
+    """
+    from ..parallel.settings import KEYS, parted
     from ..zoo.config import configure, parse_overrides
 
     with usage_errors():
-        settings = parse_overrides(words)
         known = {field.name for field in dataclasses.fields(spec.config)}
+        settings, _ = parted(parse_overrides(words), known if layouts else KEYS)
         for key, value in settings.items():
             if key not in known and key in ("seed", "data", "out", "device", "threads", "max_steps", "max-steps"):
                 raise Usage(f"{key} is no setting of the model but an option: --{key.replace('_', '-')} {value}")
         return configure(spec, preset, settings), settings
+
+
+def layout_among(spec: ModelSpec | None, words: list[str]) -> Layout | None:
+    """The parallel layout among `key=value …`; without a spec, all of them have to be of it."""
+    from ..parallel.settings import KEYS, layout_from, parted
+    from ..zoo.config import parse_overrides
+
+    with usage_errors():
+        known = () if spec is None else {field.name for field in dataclasses.fields(spec.config)}
+        others, ours = parted(parse_overrides(words), known)
+        if spec is None and others:
+            raise Usage(
+                f"{next(iter(others))} cannot be changed in a run: settings of its layout are {', '.join(KEYS)}"
+            )
+        return layout_from(ours)
 
 
 def setting_hint(options: Namespace, flag: str, value: str | None) -> str | None:

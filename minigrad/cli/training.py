@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..metrics import spelled
 from .console import as_command, printable
-from .models import configured, looked_up, setting_hint, settings_table
+from .models import configured, layout_among, looked_up, setting_hint, settings_table
 from .parser import (
     Command,
     Parser,
@@ -88,7 +88,8 @@ def _train(options: Namespace) -> int:
     if options.model is None:
         options.parser.error("which model? `minigrad list` shows them")
     spec, preset = looked_up(options.model)
-    _, settings = configured(spec, preset, options.settings)
+    _, settings = configured(spec, preset, options.settings, layouts=True)
+    layout = layout_among(spec, options.settings)
     with usage_errors():
         backend_named(options.device)
     use_threads(options.threads)
@@ -105,7 +106,8 @@ def _train(options: Namespace) -> int:
     given = {"data": options.data, "seed": options.seed, "device": options.device, "compile": options.compile}
     if options.max_minutes is not None:
         settings = _settings_in_time(options, settings, given)
-    result = zoo.train(options.model, out, max_steps=options.max_steps, live=options.live, **given, **settings)
+    limits = {"max_steps": options.max_steps, "live": options.live, "parallel": layout}
+    result = zoo.train(options.model, out, **limits, **given, **settings)
     return _ended(result, out, spec, options)
 
 
@@ -149,6 +151,9 @@ def free_directory(asked: str | None, model: str) -> Path:
 
 def _resume_arguments(parser: Parser) -> None:
     parser.add_argument("run_directory", metavar="DIR", help="the directory of a run")
+    parser.add_argument(
+        "settings", nargs="*", metavar="key=value", help="another parallel layout: tensor=2 pipeline=2 shard=1"
+    )
     parser.add_argument("--max-steps", type=count, metavar="N", help="stop after N steps in all")
     _flag_pages(parser)
     flag_threads(parser)
@@ -163,7 +168,8 @@ def _resume(options: Namespace) -> int:
     use_threads(options.threads)
     check_environment()
     options.trained = out
-    result = zoo.resume(out, max_steps=options.max_steps, live=options.live)
+    layout = layout_among(None, options.settings)
+    result = zoo.resume(out, max_steps=options.max_steps, live=options.live, parallel=layout)
     return _ended(result, out, spec, options)
 
 

@@ -24,7 +24,7 @@ from ..ops.neural.softmax import _causal_mask, softmax
 from ..ops.neural.softmax import _masked_softmax as masked_softmax
 from ..ops.reductions import reduction
 from ..ops.reductions.reduction import mean
-from ..random import hashed
+from ..random import Strided, hashed
 from .registry import fuse, fused
 
 __all__ = [
@@ -117,8 +117,11 @@ def embedding(weight, index, *, padding_idx):
 @op(lowering="(1 / (1 - p) if p < 1 else 0) if kept(element, p, key, start) else 0")
 def _dropout_factors(xp, a, *, p, key, start):
     """0 with probability `p`, else `1 / (1 - p)`, for each element of `a`: a hash of the key and the element's number."""
-    numbers = xp.arange(a.size, dtype="uint32").reshape(a.shape) + xp.uint32(start & 0xFFFFFFFF)
-    is_kept = hashed(xp, numbers, key) >= xp.uint32(min(int(p * 2**32), 2**32 - 1))
+    if isinstance(start, Strided):
+        numbers = start.numbers(xp, a.size)
+    else:
+        numbers = xp.arange(a.size, dtype="uint32") + xp.uint32(start & 0xFFFFFFFF)
+    is_kept = hashed(xp, numbers.reshape(a.shape), key) >= xp.uint32(min(int(p * 2**32), 2**32 - 1))
     return xp.where(is_kept, 1 / (1 - p) if p < 1 else 0, 0).astype(a.dtype)
 
 

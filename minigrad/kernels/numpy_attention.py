@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import GradientError
+from ..random import Strided
 from . import definitions as d
 from .numpy import are_floating
 from .numpy_rows import is_mask, softmax_in_place
@@ -72,11 +73,12 @@ def _forbid(scores: np.ndarray, mask: Any, causal: bool, first: int) -> None:
         np.copyto(scores, -math.inf, where=~np.tri(scores.shape[-2], scores.shape[-1], first, dtype=bool))
 
 
-def _factors(here: Place, seen: int, shape: tuple[int, ...], dropout: tuple[float, int, int], dtype: Any) -> np.ndarray:
+def _factors(here: Place, seen: int, shape: tuple[int, ...], dropout: tuple[float, int, Any], dtype: Any) -> np.ndarray:
     """The factors of dropout for a chunk; `shape` is that of all scores, which are numbered through."""
     (b, h, q), (_, heads, length, size) = here, shape
     p, key, start = dropout
-    begin = start + ((b.start * heads + h.start) * length + q.start) * size
+    skip = ((b.start * heads + h.start) * length + q.start) * size
+    begin = start._replace(skip=skip) if isinstance(start, Strided) else start + skip
     chunk = np.empty((*[part.stop - part.start for part in here], size), dtype)
     return d._dropout_factors.forward(np, chunk, p=p, key=key, start=begin)[..., :seen]
 
@@ -183,12 +185,14 @@ def check_constant(needs_gradient: bool) -> None:
         raise GradientError("attention: its kernels give a mask no gradient", fix="use scaled_dot_product_attention")
 
 
-def _drawn(dropout_p: float, dropout_key: int, start: int) -> tuple[float, int, int]:
+def _drawn(dropout_p: float, dropout_key: int, start: Any) -> tuple[float, int, Any]:
     """What decides which weights are dropped."""
     return dropout_p, dropout_key, start
 
 
-def register_attention(name: str, attend: Any, attend_backward: Any, accepts: Any = lambda x, softcap: True) -> None:
+def register_attention(
+    name: str, attend: Any, attend_backward: Any, accepts: Any = lambda x, softcap, start: True
+) -> None:
     """Kernels of both attentions from functions that fill views; `accepts` says more of the first array, if there is more to say."""
 
     def forward(query, key, value, mask, *, causal, scale, softcap, **dropout):
@@ -215,7 +219,9 @@ def register_attention(name: str, attend: Any, attend_backward: Any, accepts: An
         return out, None
 
     def also(otherwise: Any) -> Any:
-        return lambda x, *rest, softcap, **attrs: accepts(x, softcap) and otherwise(x, *rest, **attrs)
+        return lambda x, *rest, softcap, start, **attrs: (
+            accepts(x, softcap, start) and otherwise(x, *rest, start=start, **attrs)
+        )
 
     d.attention.kernels[name] = Kernel(forward, backward, also(accepts_attention))
     d.packed_attention.kernels[name] = Kernel(packed_forward, packed_backward, also(accepts_packed))

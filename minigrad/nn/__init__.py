@@ -20,6 +20,7 @@ from .layers import (
     normalization,
     pooling,
     recurrent,
+    vocabulary,
 )
 from .layers.activations import *  # noqa: F403
 from .layers.containers import *  # noqa: F403
@@ -32,6 +33,7 @@ from .layers.mlp import *  # noqa: F403
 from .layers.normalization import *  # noqa: F403
 from .layers.pooling import *  # noqa: F403
 from .layers.recurrent import *  # noqa: F403
+from .layers.vocabulary import *  # noqa: F403
 from .module import *  # noqa: F403
 from .quant import *  # noqa: F403
 from .transformer import attention, blocks, caches, masks, positions, rotary, ssru
@@ -59,6 +61,7 @@ __all__ += mlp.__all__
 __all__ += normalization.__all__
 __all__ += pooling.__all__
 __all__ += recurrent.__all__
+__all__ += vocabulary.__all__
 __all__ += module.__all__
 __all__ += quant.__all__
 __all__ += attention.__all__

@@ -19,7 +19,9 @@ from ..runtime.process_group import ProcessGroup
 from .data_parallel import backward_shards, forward_shards, shard_of_rank, thread_shards
 from .loss_terms import MeanTerms, Terms, Totals, as_count, checked_terms, metrics_among, sum_terms
 
-__all__ = ["Divisors", "WholeBatchNeeded", "accumulate_gradients", "all_reduce_gradients"]
+__all__ = [
+    "Divisors", "WholeBatchNeeded", "accumulate_gradients", "all_reduce_gradients", "known_units", "total_loss",
+]  # fmt: skip
 
 
 def accumulate_gradients(
@@ -41,7 +43,8 @@ def accumulate_gradients(
     terms_of = compiled or partial(loss, model)
     group = group or ProcessGroup()
     totals = Totals()
-    divisors = _known_units(loss, batches, group)
+    known = None if len(batches) == 1 == group.size else known_units(loss, batches)
+    divisors = None if known is None else Divisors(known, promised=True)
     learned: set[str] = set()
     for batch in batches:
         shard = shard_of_rank(batch, group)
@@ -56,13 +59,15 @@ def accumulate_gradients(
         metrics, learned = metrics_among(terms, recorded), learned | recorded
         if divisors is None:
             divisors = _first_units(terms, metrics, batches, group)
-        if divisors.units.keys() - metrics != terms.keys() - metrics:
+        promised = {name for name, units in divisors.units.items() if units or name in terms}
+        given = {name for name, (_, units) in terms.items() if units or name in divisors.units}
+        if promised - metrics != given - metrics:
             raise CallError(
                 "the loss's terms changed", ", ".join(divisors.units), ", ".join(terms), "give every term each time"
             )
         totals.add(terms)
         if shard.counts:
-            losses = [_total(part, divisors.units, metrics) for part in parts]
+            losses = [total_loss(part, divisors.units, metrics) for part in parts]
             backward_shards([total for total in losses if total is not None], backward)
     totals.metrics = metrics_among(totals.values, learned)
     assert divisors is not None
@@ -98,7 +103,7 @@ class Divisors:
         counted = {name: n for name, (_, n) in totals.values.items() if name not in totals.metrics}
         if self.promised:
             counted |= {name: n for name, (_, n) in totals.values.items() if name in self.units}
-            if counted != self.units:
+            if {k: n for k, n in counted.items() if n} != {k: n for k, n in self.units.items() if n}:
                 raise CallError("the loss's units(batch) is not what its terms then say", counted, dict(self.units))
             return 1.0
         (first, units), *others = counted.items()
@@ -121,15 +126,17 @@ def _first_units(
     return Divisors({name: int(count) or 1 for name, count in zip(terms, counts)}, promised=False)
 
 
-def _known_units(loss: Any, batches: Sequence[Any], group: ProcessGroup) -> Divisors | None:
+def known_units(loss: Any, batches: Sequence[Any]) -> dict[str, int] | None:
+    """The units of each term in all batches, if the loss tells them beforehand: `loss.units(batch)`, None for a batch of which it cannot."""
     units = getattr(loss, "units", None)
-    if units is None or len(batches) == 1 == group.size:
+    counts = [] if units is None else [units(batch) for batch in batches]
+    if units is None or None in counts:
         return None
     known: dict[str, int] = {}
-    for batch in batches:
-        for name, count in units(batch).items():
-            known[name] = known.get(name, 0) + as_count(name, count)
-    return Divisors(known, promised=True)
+    for count in counts:
+        for name, number in count.items():
+            known[name] = known.get(name, 0) + as_count(name, number)
+    return known
 
 
 def all_reduce_gradients(group: ProcessGroup, params: Iterable[Tensor], totals: Totals) -> None:
@@ -164,7 +171,7 @@ def _gradient(p: Tensor) -> Any:
         return backend_of(p.data).xp.zeros(p.shape, p.dtype)
 
 
-def _total(terms: Terms, divisors: Mapping[str, int], metrics: frozenset[str]) -> Tensor | None:
+def total_loss(terms: Terms, divisors: Mapping[str, int], metrics: frozenset[str]) -> Tensor | None:
     """The loss of one shard; None if none of its terms has units."""
     parts = [amount / divisors[name] for name, (amount, units) in terms.items() if units and name not in metrics]
     if not parts:

@@ -12,6 +12,8 @@ from ..data.batching import BatchReport
 from ..errors import ArgumentError, CallError, describe
 from ..nn import Module
 from ..optim import LBFGS, MixedPrecision, Optimizer, Plateau
+from ..optim.swa_utils import AveragedModel
+from ..parallel import Layout
 
 if TYPE_CHECKING:
     from .trainer import Trainer
@@ -29,6 +31,7 @@ def arguments_of(trainer: Trainer) -> dict[str, Any]:
     """The arguments, as config.json and checkpoints hold them."""
     values = {name: getattr(trainer, name) for name in (*_COUNTS, *_OTHERS)}
     values |= {name: type(getattr(trainer, name)).__name__ for name in _KINDS}
+    values["parallel"] = dataclasses.asdict(trainer.parallel)
     if trainer.schedule is not None:
         values |= {f"schedule.{name}": value for name, value in trainer.schedule.settings().items()}
     return dict(json.loads(json.dumps(values, default=repr)))
@@ -63,6 +66,7 @@ def check_arguments(trainer: Trainer) -> None:
         raise ArgumentError(
             'Trainer: compile="on" does not go with mixed precision', fix='leave out scaler=, or pass compile="auto"'
         )
+    _check_parallel(trainer)
     limits = ("epochs", "max_steps", "max_minutes", "patience")
     if all(getattr(trainer, name) is None for name in limits):
         raise ArgumentError("Trainer: when is it enough?", " or ".join(limits), "none of them")
@@ -80,6 +84,25 @@ def check_arguments(trainer: Trainer) -> None:
         raise ArgumentError("Trainer: how often is it validated?", "valid_every=…", "none")
     if trainer.schedule is not None and trainer.schedule.optimizer is not trainer.optimizer:
         raise ArgumentError("Trainer: the schedule is of another optimiser", fix="make it with this one")
+
+
+def _check_parallel(trainer: Trainer) -> None:
+    """Refuse what does not go with a model that is divided."""
+    if not isinstance(trainer.parallel, Layout):
+        expected = "minigrad.parallel.Layout(tensor=2, pipeline=2)"
+        raise CallError("Trainer: this is no parallel layout", expected, describe(trainer.parallel))
+    if trainer.parallel.is_plain:
+        return
+    unfit = {
+        "scaler": trainer.scaler,
+        'compile="on"': trainer.compile == "on" or None,
+        "a callback that averages weights": next((c for c in trainer.callbacks if isinstance(c, AveragedModel)), None),
+    }
+    for name, value in unfit.items():
+        if value is not None:
+            raise ArgumentError(
+                f"Trainer: {name} does not go with a model that is divided among ranks", fix="leave one of them out"
+            )
 
 
 def _check_parts(trainer: Trainer) -> None:

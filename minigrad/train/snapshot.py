@@ -91,6 +91,7 @@ def capture(trainer: Trainer) -> tuple[dict[str, Any], dict[str, Any]]:
         "epoch_window": trainer.passed.totals.values,
         "callbacks": callbacks,
         "seconds": trainer.seconds,
+        "stages": trainer.stages,
     }
     return tensors, state
 
@@ -153,6 +154,7 @@ def _restore(trainer: Trainer, checkpoint: Checkpoint, say: Callable[[str], None
     trainer.passed.count, trainer.passed.totals = _count(state.get("epoch", 0)), Totals(state.get("epoch_window"))
     load_callback_states(trainer.callbacks, state.get("callbacks"), tensors, say)
     trainer.seconds = float(state["seconds"])
+    trainer.stages = state.get("stages")
     _restore_random(state["random"], tensors, say)
     saved = tensors["tokenizer"].tobytes() if "tokenizer" in tensors else None
     if saved != (None if trainer.tokenizer is None else trainer.tokenizer.to_json().encode()):

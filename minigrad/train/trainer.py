@@ -6,6 +6,7 @@ import dataclasses
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
 from pathlib import Path
 from time import monotonic
@@ -14,6 +15,8 @@ from typing import Any
 from ..errors import ArgumentError, CheckpointError, NonFiniteError, nearest
 from ..metrics import spelled
 from ..optim import MixedPrecision, Optimizer, Plateau, Schedule
+from ..parallel import Layout, Mesh
+from ..parallel.division import Division
 from ..random import seed_everything
 from ..runtime.process_group import process_group
 from ..runtime.signals import StopSignal
@@ -27,6 +30,7 @@ from .data_parallel import check_shardable
 from .epochs import Epochs
 from .evaluation import evaluate, evaluation_mode
 from .loss_terms import RaggedBatches, Totals
+from .parallel_step import ParallelStep, divide
 from .progress import Progress, Timer, duration
 from .run import Run, RunError, holds_a_run
 from .samplers import as_sampler
@@ -79,6 +83,8 @@ class Trainer(Constructed):
     minutes, and at each best validation; the newest `keep` of them stay (None: all), and the best. Every `log_every`
     steps there is a row in `metrics.csv`. docs/training.md has examples.
 
+    `parallel` is a `minigrad.parallel.Layout`: how a model is divided among several processes (docs/parallel.md).
+
     The same script trains on several processes or machines: `mpiexec -n 4 python train.py`. Each rank computes its shard
     of every batch; rank 0 validates, writes and prints. Handlers of "save" are called on rank 0, all others on every rank.
     """
@@ -114,6 +120,7 @@ class Trainer(Constructed):
         scaler: MixedPrecision | None = None,
         progress: bool = True,
         compile: str = "auto",
+        parallel: Layout | None = None,
         _resuming: bool = False,
     ):
         self.model, self.loss, self.optimizer = model, loss, optimizer
@@ -127,9 +134,11 @@ class Trainer(Constructed):
         self.valid_every, self.save_every, self.keep = valid_every, save_every, keep
         self.patience, self.metric, self.maximize = patience, metric, maximize
         self.out = None if out is None else Path(out)
+        self.parallel = Layout() if parallel is None else parallel
         self.compile = compile
         self.compiled: bool | None = None if compile == "auto" else compile == "on"
         self.compile_reason = "as asked"
+        self.callbacks = list(callbacks)
         check_arguments(self)
 
         self.step = 0
@@ -142,9 +151,10 @@ class Trainer(Constructed):
         self._first_loss: float | None = None
         self._last: Totals | None = None  # of the last step
         self.group = process_group()
+        self.stages: list[int] | None = None  # of a pipeline: how many blocks each has
+        self.division: Division | None = None  # while a model that is divided is trained
         self.progress = Progress(shown=progress and self.group.rank == 0)
         self._frames = FrameWriter()
-        self.callbacks = list(callbacks)
         self._handlers = Events(self.callbacks)
         self._ragged = RaggedBatches()
         self._reason: str | None = None
@@ -154,6 +164,8 @@ class Trainer(Constructed):
         self._lr = 0.0
         self.resume_hint = f"Trainer.resume(…, out={os.fspath(self.out or '')!r}) and the same arguments"
         self._metrics: frozenset[str] = frozenset()  # the terms of the loss that are metrics
+        with self.group.abort_on_error():
+            self.mesh = None if self.parallel.is_plain else Mesh(self.parallel, self.group)
         if self.out is not None and not _resuming:
             with self.group.abort_on_error():
                 taken = self.group.broadcast(self.group.rank == 0 and holds_a_run(self.out))
@@ -204,7 +216,10 @@ class Trainer(Constructed):
                     self.progress.say(report)
                 with StopSignal(verbose=self.group.rank == 0) as signal:
                     self._loop(signal)
+                if self.division is not None:
+                    self.division.join()
         finally:
+            self.division = None
             self.progress.close()
             self._close()
         self._handlers.emit("stop", self, {"reason": self._reason})
@@ -213,10 +228,8 @@ class Trainer(Constructed):
         return TrainResult(self.step, self._reason or "", self.best, self.best_step, self.out, self._first_loss, last)
 
     def _loop(self, signal: StopSignal) -> None:
-        self._frames.take(self)  # before the clock starts
-        train_step = TrainStep(
-            self.model, self.loss, self.optimizer, self.scaler, self.clip_norm, compiled=compiled_loss(self)
-        )
+        self._draw()  # before the clock starts
+        train_step = self._step_of()
         if self.step == 0:
             self.passed.begin()
         stream = self.passed.batches(lambda: self._end_epoch({}))
@@ -241,10 +254,27 @@ class Trainer(Constructed):
             if better or self._save_is_due():
                 self._save(best=better)
             if self._frames.is_due(self.step, self.planned_steps):
-                self._frames.take(self)
+                self._draw()
         if self._saved_step != self.step:
             self._save(last=True)
-        self._frames.take(self)
+        self._draw()
+
+    def _step_of(self) -> TrainStep:
+        """What takes the steps."""
+        if self.division is not None:
+            return ParallelStep(self.model, self.loss, self.optimizer, self.clip_norm, self.division)
+        return TrainStep(
+            self.model, self.loss, self.optimizer, self.scaler, self.clip_norm, compiled=compiled_loss(self)
+        )
+
+    def _whole(self, optimizer: bool = False) -> AbstractContextManager[None]:
+        """Inside, rank 0 has the whole model."""
+        return nullcontext() if self.division is None else self.division.whole(optimizer)
+
+    def _draw(self) -> None:
+        if self.draw is not None:
+            with self._whole():
+                self._frames.take(self)
 
     @property
     def epoch(self) -> int:
@@ -312,10 +342,11 @@ class Trainer(Constructed):
 
     def _validate(self) -> dict[str, float]:
         with evaluation_mode(self.model):
-            values = evaluate(self.scaler or self.model, self.loss, self.valid, self._metrics)
+            values = evaluate(self.scaler or self.model, self.loss, self.valid, self._metrics, self.division)
             shown = None
-            if self.samples is not None and self.group.rank == 0:
-                shown = self.samples(self.scaler or self.model)
+            if self.samples is not None:
+                with self._whole():
+                    shown = self.samples(self.scaler or self.model) if self.group.rank == 0 else None
         self._check_metric(values)
         shown_values = ", ".join(f"{name} {spelled(name, value)}" for name, value in values.items())
         self.progress.say(f"step {self.step:,} | valid: {shown_values}")
@@ -369,11 +400,18 @@ class Trainer(Constructed):
         return every is not None and self.step % every == 0
 
     def _save_is_due(self) -> bool:
-        return self._due(self.save_every) or self.save_every is None and monotonic() - self._saved_at > SAVE_SECONDS
+        is_late = self.save_every is None and monotonic() - self._saved_at > SAVE_SECONDS
+        if self.division is not None:  # all ranks take part, and their clocks differ
+            is_late = self.group.broadcast(is_late)
+        return self._due(self.save_every) or is_late
 
     def _save(self, best: bool = False, last: bool = False) -> None:
         """Save. If that fails, say so and continue, since the disk may have room later; the first and last save must succeed."""
         self._saved_at = monotonic()
+        with self._whole(optimizer=True) if self.out is not None else nullcontext():
+            self._write(best, last)
+
+    def _write(self, best: bool, last: bool) -> None:
         if self._run is None:
             self._saved_step = self.step
             return
@@ -408,8 +446,10 @@ class Trainer(Constructed):
         if self._saved_step is None and self.seed is not None:
             seed_everything(self.seed)
         if self.compiled is None and self.group.rank == 0:
-            self.compiled, self.compile_reason = choose(self)
+            self.compiled, self.compile_reason = choose(self) if self.mesh is None else (False, "it is divided")
         broadcast_state(self.group, self)
+        if self.mesh is not None:
+            self.division = divide(self, self.mesh)
         if self._saved_step is None and self._run is not None:
             self._run.write_config({"config": self.config, "training": arguments_of(self), "versions": versions()})
 

@@ -12,9 +12,11 @@ from .graph.failure import on_error
 from .graph.graph import Graph, graph
 from .runs.curves import curves
 from .runs.live import serve
+from .runs.ranks import holders, pipeline_schedule
 from .runs.report import report
 
 __all__ = [
     "Attention", "Graph", "Scene", "alignment", "attention", "beam_tree", "curves", "decision_surface", "directions",
-    "embedding_map", "fit", "graph", "heatmap", "lines", "next_tokens", "on_error", "positional_map", "report", "serve",
+    "embedding_map", "fit", "graph", "heatmap", "holders", "lines", "next_tokens", "on_error", "pipeline_schedule",
+    "positional_map", "report", "serve",
 ]  # fmt: skip

@@ -12,6 +12,8 @@ from typing import Any
 
 from ..errors import ArgumentError
 from ..optim import AdamW
+from ..parallel import Layout
+from ..parallel.settings import fitting, layout_from
 from ..random import seed_everything
 from ..runtime.process_group import process_group, single_process
 from ..train import RunError, Trainer, TrainResult
@@ -56,23 +58,37 @@ def train(
     compile: str = "auto",
     progress: bool = True,
     live: bool = False,
+    parallel: Layout | None = None,
     **overrides: Any,
 ) -> TrainResult:
-    """Train a model into a run directory: `train("xor", "runs/xor", seed=1, lr=0.1)`; `live` serves a page that follows it."""
+    """Train a model into a run directory: `train("xor", "runs/xor", seed=1, lr=0.1)`; `live` serves a page that follows it.
+
+    Under `mpiexec`, `parallel` says how ranks divide the model.
+    """
     spec, preset = named(name)
     config = configure(spec, preset, overrides)
     trainer = trainer_of(
         spec, config, out, data=data, seed=seed, max_steps=max_steps, device=device, compile=compile, progress=progress,
-        preset=preset,
+        preset=preset, parallel=parallel,
     )  # fmt: skip
     return _finished(trainer, spec, live)
 
 
 def resume(
-    out: str | os.PathLike[str], *, max_steps: int | None = None, progress: bool = True, live: bool = False
+    out: str | os.PathLike[str],
+    *,
+    max_steps: int | None = None,
+    progress: bool = True,
+    live: bool = False,
+    parallel: Layout | None = None,
 ) -> TrainResult:
-    """Go on with a run where it stopped; `live` serves a page that follows it."""
+    """Go on with a run where it stopped; `live` serves a page that follows it.
+
+    Ranks divide the model as before if they can, or as `parallel` says.
+    """
     arguments = arguments_of(out)
+    if parallel is None:
+        parallel = fitting(layout_from(arguments.get("parallel") or {}) or Layout(), process_group().size)
     spec = spec_of(arguments, out)
     check_paths(spec, arguments["data"], "put it back: a run goes on with what it began with")
     trainer = trainer_of(
@@ -87,6 +103,7 @@ def resume(
         preset=arguments["preset"],
         progress=progress,
         again=True,
+        parallel=parallel,
     )
     if trainer.step > (trainer.max_steps or 0):
         raise ArgumentError(
@@ -133,6 +150,7 @@ def trainer_of(
     preset: str | None = None,
     progress: bool = True,
     again: bool = False,
+    parallel: Layout | None = None,
 ) -> Trainer:
     """A Trainer for a model of the zoo; with `again`, one that goes on with the run in `out`."""
     if out is not None and not again:
@@ -158,6 +176,8 @@ def trainer_of(
         "seed": seed,
         "device": device,
     }
+    if parallel is not None and not parallel.is_plain:
+        arguments["parallel"] = dataclasses.asdict(parallel)
     if getattr(config, "init", None) and (origin := origin_of(config.init)):
         arguments["origin"] = origin
     trainer = (Trainer.resume if again else Trainer)(
@@ -180,6 +200,7 @@ def trainer_of(
         maximize=spec.maximize,
         compile=compile,
         progress=progress,
+        parallel=parallel,
     )
     if steps < config.steps and not again:
         trainer.progress.say(

@@ -102,6 +102,18 @@ def loss(model: Any, batch: Any) -> dict[str, Any]:
     return model.head.terms(model, batch)
 
 
+def _units(batch: Any) -> dict[str, int] | None:
+    """How many words are hidden, and of how many texts it is asked what follows; other tasks do not tell."""
+    from .batches import IGNORED, MaskedBatch
+
+    if not isinstance(batch, MaskedBatch):
+        return None
+    return {"words": int((batch.targets != IGNORED).sum()), "follows": int((batch.follows != IGNORED).sum())}
+
+
+loss.units = _units  # type: ignore[attr-defined]  # so that it can be accumulated: the two terms have divisors of their own
+
+
 def optimizer(model: Any, config: BertConfig) -> Any:
     """AdamW. It is called for training only, so the weights of a pretrained run are loaded here."""
     from minigrad.optim import AdamW

@@ -102,12 +102,15 @@ class WordHead(Head):
         self.bias = nn.Parameter(mg.zeros(config.vocab))
         self.activation = config.word_activation or config.activation
 
-    def words(self, vectors: mg.Tensor, table: mg.Tensor) -> mg.Tensor:
-        """The logits of all words: (…, C), (V, C) -> (…, V)."""
-        return F.linear(self.norm(UNGATED[self.activation](self.dense(vectors))), table, self.bias)
+    def words(self, vectors: mg.Tensor, model: Any) -> mg.Tensor:
+        """The logits of all words: (…, C) -> (…, V)."""
+        return model.vocabulary(self._ready(vectors), model.tokens.weight, self.bias)
+
+    def _ready(self, vectors: mg.Tensor) -> mg.Tensor:
+        return self.norm(UNGATED[self.activation](self.dense(vectors)))
 
     def logits(self, model: Any, hidden: mg.Tensor, ids: mg.Tensor, is_token: Any) -> mg.Tensor:
-        return self.words(hidden, model.tokens.weight)
+        return self.words(hidden, model)
 
     def terms(self, model: Any, batch: Any) -> Terms:
         return self._word_terms(model, model(batch.ids), batch)
@@ -115,8 +118,12 @@ class WordHead(Head):
     def _word_terms(self, model: Any, hidden: mg.Tensor, batch: Any) -> Terms:
         targets = beside(hidden, batch.targets)
         is_hidden = targets != IGNORED
-        words = self.words(hidden[is_hidden], model.tokens.weight)  # (B, T, C) -> (N, C) -> (N, V)
-        return scored("words", words, targets[is_hidden])
+        head, wanted = model.vocabulary, targets[is_hidden]  # (B, T) -> (N,)
+        scores = head.scores(self._ready(hidden[is_hidden]), model.tokens.weight, self.bias)  # (N, C) -> (N, V)
+        return {
+            "words": (head.cross_entropy(scores, wanted), wanted.size),
+            "words_right": (head.right(scores, wanted), wanted.size),
+        }
 
 
 class PretrainingHead(WordHead):

@@ -36,6 +36,7 @@ class Bert(nn.Module):
         for table in (self.tokens, self.segments):
             if table is not None:
                 nn.init.gpt2_(table.weight)  # small, since the head that names words uses the same table
+        self.vocabulary = nn.VocabularyHead("tokens.weight", "head.bias")
         self.head = HEADS[config.task](config)
 
     def forward(self, ids: Any, mask: Any = None, types: Any = None) -> mg.Tensor:

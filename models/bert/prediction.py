@@ -111,7 +111,7 @@ def fill(loaded: Any, reading: Reading) -> dict[str, Any]:
     hidden, blank = model(ids), loaded.tokenizer.token(specials.mask)
     found: dict[str, Any] = {}
     for number, place in enumerate(places.tolist(), before + 1):
-        chances = model.head.words(hidden[0, place : place + 1], model.tokens.weight).softmax(axis=1).numpy()[0]
+        chances = model.head.words(hidden[0, place : place + 1], model).softmax(axis=1).numpy()[0]
         best = [i for i in np.argsort(-chances, kind="stable")[: 2 * SHOWN + 5].tolist() if i not in specials][:SHOWN]
         name = blank if sum(asked) == 1 else f"{blank} {number}"
         found[name] = {loaded.tokenizer.token(i): round(float(chances[i]), 4) for i in best}

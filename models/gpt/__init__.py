@@ -234,6 +234,10 @@ def after(loaded: Any, folder: Any) -> str:
 _SHAKESPEARE = {"activation": "gelu", "bias": False}
 _NANO = {"layers": 4, "heads": 4, "dim": 128, "context": 64, "batch": 12, "lr": 1e-3, "tokenizer": "char"}
 _BABY = {"layers": 6, "heads": 6, "dim": 384, "context": 256, "batch": 8, "lr": 1e-3, "tokenizer": "char"}
+_GPT2 = {
+    "context": 1024, "tokenizer": "bpe", "vocab": 50_257, "dropout": 0.1, "batch": 8, "warmup": 2000, "betas": (0.9, 0.95),
+    "steps": 600_000, "valid_every": 1000,
+}  # fmt: skip
 
 spec = ModelSpec(
     name="gpt",
@@ -269,10 +273,10 @@ spec = ModelSpec(
             "task": "few-shot", "layers": 2, "heads": 4, "dim": 64, "context": 39, "positions": "rotary", "batch": 32, "lr": 4e-3,
             "steps": 1500,
         },
-        "gpt2": {
-            "layers": 12, "heads": 12, "dim": 768, "context": 1024, "tokenizer": "bpe", "vocab": 50_257, "dropout": 0.1, "batch": 8,
-            "lr": 6e-4, "warmup": 2000, "betas": (0.9, 0.95), "steps": 600_000, "valid_every": 1000,
-        },
+        "gpt2": {**_GPT2, "layers": 12, "heads": 12, "dim": 768, "lr": 6e-4},
+        "gpt2-medium": {**_GPT2, "layers": 24, "heads": 16, "dim": 1024, "lr": 3e-4},
+        "gpt2-large": {**_GPT2, "layers": 36, "heads": 20, "dim": 1280, "lr": 2.5e-4},
+        "gpt2-xl": {**_GPT2, "layers": 48, "heads": 25, "dim": 1600, "lr": 2e-4},
     },
     tiny={
         "layers": 2, "heads": 2, "dim": 8, "context": 8, "batch": 4, "tokenizer": "char",

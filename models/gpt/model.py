@@ -7,7 +7,6 @@ from typing import Any
 
 import minigrad as mg
 from minigrad import nn
-from minigrad.nn import functional as F
 
 IGNORED = -100  # a target that does not count
 
@@ -63,6 +62,7 @@ class GPT(nn.Module):
                 rotary=nn.RotaryPositions(head_dim, **(rotary or {})) if positions == "rotary" else None, **block,
             )  # fmt: skip
             self.head = None if tied else nn.Linear(dim, vocab, bias=False)
+        self.vocabulary = nn.VocabularyHead("tokens.weight", "head.weight")
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -84,12 +84,17 @@ class GPT(nn.Module):
         """An empty cache for generating token by token."""
         return self.encoder.new_cache()
 
-    def forward(self, tokens: Any, cache: Any = None, mask: Any = None) -> mg.Tensor:
+    def forward(self, tokens: Any, cache: Any = None, mask: Any = None, targets: Any = None) -> mg.Tensor:
         """With a cache, `tokens` are only those that it has not seen.
 
-        `mask` (B, S) is False for padding, which may stand before or after the tokens; S counts what the cache has seen.
+        `mask` (B, S) is False for padding, which may stand before or after the tokens; S counts what the cache has seen. With
+        `targets` (B, T), the result is their summed cross-entropy in the place of the logits.
         """
-        return self._scored(self._encoded(tokens, cache, mask))  # (B, T) -> (B, T, C) -> (B, T, vocab)
+        x = self._encoded(tokens, cache, mask)  # (B, T) -> (B, T, C)
+        if targets is None:
+            return self._scored(x)  # (B, T, C) -> (B, T, vocab)
+        scores = self._capped(self.vocabulary.scores(x, self._table))
+        return self.vocabulary.cross_entropy(scores, targets, ignore_index=IGNORED)
 
     def next_logits(self, tokens: Any, cache: Any = None) -> mg.Tensor:
         """The logits of what comes after the last token alone, which spare a long prompt the others: (B, T) -> (B, vocab)."""
@@ -107,8 +112,14 @@ class GPT(nn.Module):
         return encoded
 
     def _scored(self, x: mg.Tensor) -> mg.Tensor:
-        logits = F.linear(x, (self.tokens if self.head is None else self.head).weight)  # (B, T, C) -> (B, T, vocab)
+        return self._capped(self.vocabulary(x, self._table))  # (B, T, C) -> (B, T, vocab)
+
+    def _capped(self, logits: mg.Tensor) -> mg.Tensor:
         return logits if self.logit_softcap is None else self.logit_softcap * (logits / self.logit_softcap).tanh()
+
+    @property
+    def _table(self) -> Any:
+        return (self.tokens if self.head is None else self.head).weight
 
 
 def positions_of(mask: Any) -> mg.Tensor:
@@ -126,13 +137,7 @@ def matrices_and_others(model: GPT) -> list[dict[str, Any]]:
 def loss(model: Any, batch: Any) -> dict[str, Any]:
     """The cross-entropy of the next tokens, summed over those that count."""
     targets = mg.tensor(batch.targets, device=model.tokens.weight.device)
-    logits = model(mg.tensor(batch.inputs, device=targets.device))
-    wrong = F.cross_entropy(
-        logits.reshape(-1, logits.shape[-1]),  # (B, T, vocab) -> (B·T, vocab)
-        targets.reshape(-1),
-        ignore_index=IGNORED,
-        reduction="sum",
-    )
+    wrong = model(mg.tensor(batch.inputs, device=targets.device), targets=targets)
     return {"loss": (wrong, (targets != IGNORED).sum())}
 
 

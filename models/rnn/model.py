@@ -7,6 +7,8 @@ from typing import Any
 import minigrad as mg
 from minigrad import nn
 
+from ..gpt.model import IGNORED
+
 LAYERS = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
 
 
@@ -39,16 +41,17 @@ class RNNLanguageModel(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.recurrence = LAYERS[cell](dim, hidden, layers, batch_first=True, dropout=dropout)
         self.head = nn.Linear(hidden, vocab)
+        self.vocabulary = nn.VocabularyHead()
 
     def new_cache(self) -> StateCache:
         """An empty cache for generating token by token."""
         return StateCache()
 
-    def forward(self, tokens: Any, cache: StateCache | None = None) -> mg.Tensor:
-        """With a cache, `tokens` are only those that it has not seen."""
+    def forward(self, tokens: Any, cache: StateCache | None = None, targets: Any = None) -> mg.Tensor:
+        """With a cache, `tokens` are only those that it has not seen; with `targets` (B, T), their summed cross-entropy."""
         x = self.dropout(self.tokens(tokens))  # (B, T) -> (B, T, C)
         x, state = self.recurrence(x, None if cache is None else cache.state)  # (B, T, C) -> (B, T, H)
         if cache is not None:
             cache.state, cache.length = state, cache.length + x.shape[1]
         logits: mg.Tensor = self.head(self.dropout(x))  # (B, T, H) -> (B, T, vocab)
-        return logits
+        return logits if targets is None else self.vocabulary.cross_entropy(logits, targets, ignore_index=IGNORED)

@@ -118,6 +118,7 @@ class Translator(nn.Module):
         self.decoder = nn.Decoder(**unlike, **_inner_positions(positions, unlike, given, False))
         self.source_norm = self.encoder.blocks[0].new_norm() if embedding_norm else None
         self.target_norm = self.encoder.blocks[0].new_norm() if embedding_norm else None
+        self.vocabulary = nn.VocabularyHead("embedding.weight", "target_embedding.weight", "head.weight", "head_bias")
         self.shortlist = Shortlist(**shortlist) if shortlist else None
         self.reset_parameters()
 
@@ -156,21 +157,40 @@ class Translator(nn.Module):
         mask: Any,
         cache: nn.StackCache | None = None,
         head: tuple[Any, Any] | None = None,
+        wanted: Any = None,
     ) -> mg.Tensor:
-        """The logits after each token of the targets, or after those that the cache has not seen: (B, T) -> (B, T, V)."""
+        """The logits after each token of the targets, or after those that the cache has not seen: (B, T) -> (B, T, V).
+
+        If it is said what is `wanted` there, (B, T), the summed cross-entropy of that, smoothed in training.
+        """
         start = 0 if cache is None else cache.length
         x = self._embedded(self.target_embedding, self.target_positions, self.target_norm, target, start)
         # Padding of targets needs no mask: it comes after the tokens, where none of them can look.
         x = self.decoder(x, memory, memory_mask=mask, cache=cache)  # (B, T, C)
         x = x if self.logit_scale == 1 else x * self.logit_scale
-        return F.linear(x, *(head or (self.head.weight, self.head_bias)))  # (B, T, C) -> (B, T, V)
+        if head is not None:
+            return F.linear(x, *head)  # (B, T, C) -> (B, T, some words)
+        words, own = self.vocabulary, (x, self.head.weight, self.head_bias)
+        if wanted is None:
+            return words(*own)  # type: ignore[no-any-return]  # (B, T, C) -> (B, T, V)
+        smoothing = self.smoothing if self.training else 0.0
+        options = {"ignore_index": self.special.pad, "label_smoothing": smoothing}
+        return words.cross_entropy(words.scores(*own), wanted, **options)
 
     def forward(
-        self, source: Any, target: Any, cache: TranslatorCache | None = None, head: tuple[Any, Any] | None = None
+        self,
+        source: Any,
+        target: Any,
+        cache: TranslatorCache | None = None,
+        head: tuple[Any, Any] | None = None,
+        wanted: Any = None,
     ) -> mg.Tensor:
-        """With a cache, the targets are only those tokens that it has not seen; a `head` is what `head_of` made."""
+        """With a cache, the targets are only those tokens that it has not seen; a `head` is what `head_of` made.
+
+        If it is said what is `wanted` after each token, the result is the summed cross-entropy.
+        """
         if cache is None:
-            return self.decode(target, *self.encode(source), head=head)
+            return self.decode(target, *self.encode(source), head=head, wanted=wanted)
         if cache.memory is None:
             cache.fill(*self.encode(source))
         return self.decode(target, cache.memory, cache.mask, cache.stack, head)
@@ -221,9 +241,5 @@ def translation_loss(model: Translator, batch: Any) -> dict[str, Any]:
     device = model.embedding.weight.device
     source, target = (mg.tensor(part.ids, device=device) for part in (batch.source, batch.target))
     wanted = target[:, 1:]
-    logits = model(source, fed(model, source, target[:, :-1]))
-    smoothing = model.smoothing if model.training else 0.0
-    flat = logits.reshape(-1, logits.shape[-1])  # (B, T, V) -> (B·T, V)
-    options = {"ignore_index": model.special.pad, "reduction": "sum", "label_smoothing": smoothing}
-    loss = F.cross_entropy(flat, wanted.reshape(-1), **options)
+    loss = model(source, fed(model, source, target[:, :-1]), wanted=wanted)
     return {"loss": (loss, mg.tensor(batch.target.lengths).sum() - len(batch.target))}

@@ -270,7 +270,17 @@ def jupytext(page: Page, words: list[str]) -> Short:
 
 
 def mpiexec(page: Page, words: list[str]) -> Short:
-    """Two ranks train for two steps, in the place of as many as are asked for and of a script of one's own."""
+    """Two ranks train for two steps, in the place of as many as are asked for and of a script of one's own; a model is divided as it says."""
+    if words[:1] == ["-n"] and words[2:4] == ["minigrad", "train"]:
+        short = training(page, words[4:])
+    elif words[:1] == ["-n"] and words[2:4] == ["minigrad", "resume"]:
+        short = [*words[2:], "--max-steps", "3", "--no-report"]
+    else:
+        short = []
+    if short and importlib.util.find_spec("mpi4py") is not None:
+        yield ["mpiexec", *words[:2], "python", "-m", *short]
+    if short:
+        return
     if words[:1] != ["-n"] or words[2:] != ["python", "train.py"]:
         raise Unknown("only mpiexec -n N python train.py is known")
     if importlib.util.find_spec("mpi4py") is not None:

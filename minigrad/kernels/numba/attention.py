@@ -13,6 +13,7 @@ import numpy as np
 
 from ...maths.addresses import at
 from ...maths.float32 import hashed, log
+from ...random import Strided
 from ..numpy_attention import register_attention
 from .compiling import kernel
 from .tiles import COLUMNS, ITEM, PANEL_ROW, ROWS, pack, pack_transposed, tile
@@ -335,5 +336,10 @@ def attend_backward(g, logs, query, key, value, mask, grads, causal, scale, soft
 
 # Enough queries to fill a tile: for fewer, as when text is generated, packing the keys does not pay.
 register_attention(
-    "numba", attend, attend_backward, lambda x, softcap: x.shape[-2] >= ROWS and x.dtype == F and softcap is None
+    "numba",
+    attend,
+    attend_backward,
+    lambda x, softcap, start: (
+        x.shape[-2] >= ROWS and x.dtype == F and softcap is None and not isinstance(start, Strided)
+    ),
 )

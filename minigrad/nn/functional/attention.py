@@ -43,7 +43,7 @@ def scaled_dot_product_attention(
     check_probability(name, dropout_p)
     shape = _check_attention(name, query, key, value, mask, enable_gqa)
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
-    draw, start = next_key(math.prod(shape)) if dropout_p else (0, 0)
+    draw, start = next_key(shape) if dropout_p else (0, 0)
     options = {"causal": is_causal, "scale": scale, "softcap": softcap}
     options |= {"dropout_p": dropout_p, "dropout_key": draw, "start": start}
     if getattr(mask, "requires_grad", False):  # which the kernels do not give

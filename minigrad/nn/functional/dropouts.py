@@ -10,7 +10,7 @@ from ...engine.tensor import Tensor
 from ...errors import ArgumentError, DtypeError, ShapeError
 from ...kernels.definitions import _dropout_factors
 from ...ops.elementwise.arithmetic import where
-from ...random import next_key
+from ...random import Strided, next_key
 from .declaration import TensorLike, function
 
 __all__ = ["alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout"]
@@ -24,7 +24,9 @@ def dropout(input: TensorLike, p: float = 0.5, training: bool = True) -> Tensor:
     _check("dropout", input, p)
     if not training or not p:
         return input
-    key, start = next_key(input.size)
+    key, start = next_key(input.shape)
+    if isinstance(start, Strided):  # which no kernel numbers
+        return input * _dropout_factors(input, p=p, key=key, start=start)
     return kernels.dropout(input, p=p, key=key, start=start)
 
 
@@ -74,7 +76,7 @@ def _check(name: str, input: Any, p: float) -> None:
 
 def _factors(input: Any, p: float, leading: int) -> Any:
     """0 with probability `p`, else `1 / (1 - p)`, for each place on the leading axes: (N, C, …) -> (N, C, 1, …)."""
-    key, start = next_key(math.prod(input.shape[:leading]))
+    key, start = next_key(input.shape[:leading])
     first = (*[slice(None)] * leading, *[slice(0, 1)] * (input.ndim - leading))
     return _dropout_factors(input[first], p=p, key=key, start=start)
 

@@ -187,7 +187,7 @@ class MultiHeadAttention(Module):
             heads = packed.detach().reshape(batch, length, 3, self.heads, self.head_dim)
             queries, keys, values = heads.transpose(2, 0, 3, 1, 4)  # each (B, h, L, E)
             self._show(queries, keys, values, mask, is_causal)
-        draw, start = next_key(batch * self.heads * length * length) if dropped else (0, 0)
+        draw, start = next_key((batch, self.heads, length, length)) if dropped else (0, 0)
         options = {"heads": self.heads, "causal": is_causal, "scale": self.scale, "softcap": self.softcap}
         return kernels.packed_attention(packed, mask, **options, dropout_p=dropped, dropout_key=draw, start=start)
 

@@ -1,0 +1,190 @@
+"""The processes that `mpiexec` started, through mpi4py: arrays on the host by MPI, on GPUs by NCCL where it can."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..engine.backend import backend_of, device_of, on_device_of, to_numpy
+from .group import ProcessGroup
+from .nccl import nccl_all_reduce
+from .threads import available_cores, limit_threads
+from .watchdog import timeout, waited
+
+__all__ = ["MPIGroup"]
+
+_SLOT = 256  # bytes: a message up to this size takes one exchange
+_LONGEST_PAUSE = 1e-3  # seconds between two tests whether a request is complete
+_PRINTING = 0.5  # seconds for mpiexec to print a message, which it may lose once the job has ended
+_PRECEDENCE = 1.0  # seconds: where all ranks fail alike, the first one's message is enough
+
+
+class MPIGroup(ProcessGroup):
+    """The processes that `mpiexec` started, through mpi4py, or those of a communicator."""
+
+    def __init__(self, mpi: Any, comm: Any = None):
+        super().__init__()
+        self._mpi, self._comm = mpi, mpi.COMM_WORLD if comm is None else comm
+        self.rank, self.size = self._comm.rank, self._comm.size
+        self._sent: list[tuple[Any, Any]] = []  # requests that are under way, with what they send
+        self._buffers: dict[tuple[str, np.dtype], Any] = {}
+        self._nccl: dict[str, Callable[[Any], None] | None] = {}  # from a device to its all-reduce, None: on the host
+        atexit.register(self._finish_sending)  # MPI is finalised after it
+        if comm is None:
+            sys.excepthook = lambda kind, error, trace: self.abort(error)
+            limit_threads(self._fair_share())
+
+    def split(self, color: int) -> ProcessGroup:
+        part = self._comm.Split(color, self.rank)
+        return MPIGroup(self._mpi, part) if part.size > 1 else ProcessGroup()
+
+    def _fair_share(self) -> int:
+        """How many cores are left for this rank when each core is divided among the ranks that may run on it."""
+        places = [(host, set(cores)) for host, cores in self.all_gather([socket.gethostname(), available_cores()])]
+        host, mine = places[self.rank]
+        neighbours = [cores for other, cores in places if other == host]
+        return int(sum(1 / sum(core in cores for cores in neighbours) for core in mine) + 1e-9)
+
+    def all_reduce(self, arrays: Sequence[Any]) -> None:
+        kinds: dict[tuple[str, np.dtype], list[Any]] = {}
+        for array in arrays:
+            wide = np.result_type(array.dtype, np.float32)  # MPI has no float16, and its sums would overflow
+            kinds.setdefault((device_of(array), wide), []).append(array)
+        for kind, group in kinds.items():
+            with on_device_of(group[0]), np.errstate(all="ignore"):
+                flat = self._flattened(kind, group)
+                self._all_reduce_flat(flat, kind[0])
+                start = 0
+                for array in group:
+                    array[...] = flat[start : start + array.size].reshape(array.shape)
+                    start += array.size
+
+    def _flattened(self, kind: tuple[str, np.dtype], group: Sequence[Any]) -> Any:
+        """All arrays one after the other, in a buffer that the next step uses again."""
+        xp, size = backend_of(group[0]).xp, sum(array.size for array in group)
+        if kind not in self._buffers or self._buffers[kind].size != size:
+            self._buffers[kind] = xp.empty(size, kind[1])
+        return xp.concatenate([array.reshape(-1) for array in group], out=self._buffers[kind])
+
+    def _all_reduce_flat(self, flat: Any, device: str) -> None:
+        self.count("all_reduce", flat.nbytes)
+        self._sum(flat, device)
+
+    def _sum(self, flat: Any, device: str) -> None:
+        if isinstance(flat, np.ndarray):
+            self._wait(self._comm.Iallreduce(self._mpi.IN_PLACE, flat))
+            return
+        if device not in self._nccl:
+            self._nccl[device] = nccl_all_reduce(self, flat)
+        if (reduce := self._nccl[device]) is not None:
+            reduce(flat)
+            return
+        host = to_numpy(flat)
+        self._sum(host, "cpu")
+        flat[...] = backend_of(flat).xp.asarray(host)
+
+    def all_gather(self, value: Any) -> list[Any]:
+        text = json.dumps(value).encode()
+        slots = self._exchange(len(text).to_bytes(8, "little") + text[: _SLOT - 8], _SLOT)
+        lengths = [int.from_bytes(slot[:8], "little") for slot in slots]
+        longest = max(lengths)
+        texts = [slot[8:] for slot in slots] if longest <= _SLOT - 8 else self._exchange(text, longest)
+        return [json.loads(text[:length]) for text, length in zip(texts, lengths)]
+
+    def _exchange(self, content: bytes, width: int) -> list[bytes]:
+        """The bytes of every rank, padded to `width`."""
+        received = bytearray(width * self.size)
+        self._wait(self._comm.Iallgather(content.ljust(width, b"\0"), received))
+        return [bytes(received[i * width : (i + 1) * width]) for i in range(self.size)]
+
+    def broadcast_arrays(self, arrays: Sequence[np.ndarray], root: int = 0) -> None:
+        for array in arrays:
+            self.count("broadcast", array.nbytes)
+            self._wait(self._comm.Ibcast(array.reshape(-1).view(np.uint8), root=root))
+
+    def all_gather_array(self, part: Any, counts: Sequence[int]) -> Any:
+        mine = np.ascontiguousarray(to_numpy(part)).reshape(-1)
+        whole = np.empty(sum(counts), mine.dtype)
+        self.count("all_gather", whole.nbytes)
+        sizes = [count * mine.itemsize for count in counts]
+        self._wait(self._comm.Iallgatherv(_raw(mine), (_raw(whole), sizes)))
+        return _beside(whole, part)
+
+    def reduce_scatter(self, flat: Any, counts: Sequence[int]) -> Any:
+        wide = np.result_type(flat.dtype, np.float32)
+        whole = np.ascontiguousarray(to_numpy(flat), wide).reshape(-1)
+        self.count("reduce_scatter", whole.nbytes)
+        mine = np.empty(counts[self.rank], wide)
+        with np.errstate(all="ignore"):
+            self._wait(self._comm.Ireduce_scatter(whole, mine, list(counts)))
+        return _beside(mine.astype(flat.dtype, copy=False), flat)
+
+    def all_to_all(self, flat: Any, given: Sequence[int], got: Sequence[int]) -> Any:
+        mine = np.ascontiguousarray(to_numpy(flat)).reshape(-1)
+        result = np.empty(sum(got), mine.dtype)
+        self.count("all_to_all", mine.nbytes)
+        out, back = ([count * mine.itemsize for count in counts] for counts in (given, got))
+        self._wait(self._comm.Ialltoallv((_raw(mine), out), (_raw(result), back)))
+        return _beside(result, flat)
+
+    def send(self, array: Any, to: int) -> None:
+        mine = np.array(to_numpy(array), order="C")  # a copy, since the sender goes on at once
+        self.count("send", mine.nbytes)
+        self._sent = [(request, kept) for request, kept in self._sent if not request.Test()]
+        self._sent.append((self._comm.Isend(_raw(mine), to), mine))
+
+    def _finish_sending(self) -> None:
+        with contextlib.suppress(Exception):
+            for request, _ in self._sent:
+                self._wait(request)
+
+    def receive(self, shape: tuple[int, ...], dtype: Any, source: int) -> np.ndarray:
+        result = np.empty(shape, dtype)
+        self._wait(self._comm.Irecv(_raw(result), source))
+        return result
+
+    def _wait(self, request: Any) -> None:
+        """Wait for a request; sleep in between, so that other ranks get the core and Ctrl-C works."""
+        if request.Test():
+            return
+        pause, begin, most = 0.0, time.monotonic(), timeout()
+        while not request.Test():
+            time.sleep(pause)
+            pause = min(pause + 1e-5, _LONGEST_PAUSE)
+            if time.monotonic() > begin + most:
+                raise TimeoutError(waited("the other ranks"))
+        ProcessGroup.waited += time.monotonic() - begin
+
+    def abort(self, error: BaseException) -> None:
+        if self.rank:
+            time.sleep(_PRECEDENCE)
+        trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+            os.write(2, f"rank {self.rank} of {self.size} failed, which ends the job\n{trace}".encode(errors="replace"))
+        time.sleep(_PRINTING)
+        self._comm.Abort(1)
+        os._exit(1)  # Abort may return before the processes are killed
+
+
+def _raw(array: np.ndarray) -> np.ndarray:
+    """Its bytes: MPI need not know the dtype."""
+    return array.reshape(-1).view(np.uint8)
+
+
+def _beside(host: np.ndarray, like: Any) -> Any:
+    """An array of the host on the device of another."""
+    if isinstance(like, np.ndarray):
+        return host
+    with on_device_of(like):
+        return backend_of(like).xp.asarray(host)

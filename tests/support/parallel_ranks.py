@@ -1,0 +1,228 @@
+"""What ranks that divide a model do, run by mpiexec: `python -m support.parallel_ranks FOLDER [JOBS]`; rank 0 writes what came of it.
+
+Without jobs it does what the tests look at; `benchmarks.parallel` gives jobs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import minigrad as mg
+from minigrad import optim
+from minigrad.parallel import Layout, collectives
+from minigrad.parallel.formulas import Load, memory, traffic
+from minigrad.parallel.mesh import part_sizes
+from minigrad.runtime.process_group import process_group
+from minigrad.train import Trainer
+from minigrad.zoo.config import configure
+from minigrad.zoo.data import data_of
+from minigrad.zoo.training import named
+
+SIZES: dict[str, dict[str, Any]] = {
+    "gpt": {"layers": 3, "heads": 4, "dim": 16, "context": 10, "batch": 6, "tokenizer": "char", "characters": 2000},
+    "bert": {"layers": 4, "heads": 4, "dim": 16, "hidden": 24, "batch": 200, "examples": 60, "context": 32},
+    "translator": {"corpus": "reverse", "pairs": 60, "depth": 2, "dim": 16, "heads": 4, "hidden": 24, "batch": 80},
+}
+LAYOUTS: list[tuple[str, dict[str, Any]]] = [
+    ("gpt", {"tensor": 2, "pipeline": 2}),
+    ("gpt", {"tensor": 4, "sequence": False}),
+    ("gpt", {"pipeline": 2, "shard": 3}),
+    ("gpt", {"pipeline": 3, "schedule": "gpipe"}),  # on three ranks
+    ("bert", {"tensor": 2, "shard": 2}),
+    ("bert", {"pipeline": 4}),
+    ("bert", {"shard": 3}),
+    ("translator", {"tensor": 2, "pipeline": 2, "recompute": True}),
+    ("translator", {"shard": 1}),
+    ("translator", {"pipeline": 2, "shard": 2}),
+]
+STEPS = 4
+
+
+def trained(name: str, layout: Layout | None = None, steps: int = STEPS, dtype: str = "float64", **options: Any) -> Any:
+    """Train a small model with dropout, clipping and accumulation; returns its losses and norms, weights, and trainer."""
+    spec, _ = named(name)
+    config = configure(spec, None, {**SIZES[name], "dropout": 0.2})
+    mg.manual_seed(3)
+    given = data_of(spec, config, None)
+    config = given.config or config
+    mg.manual_seed(3)
+    model = spec.build(config).to(dtype)
+    optimizer = optim.AdamW(model.parameters(), lr=0.01)
+    make = Trainer.resume if options.pop("again", False) else Trainer
+    trainer = make(
+        model, spec.loss, given.train, optimizer, max_steps=steps, accumulate=2, clip_norm=0.5, parallel=layout,
+        progress=False, compile="off", **options,
+    )  # fmt: skip
+    seen: list[list[float]] = []
+    trainer.on("step", lambda _, info: seen.append([info["loss"], info["grad_norm"]]))
+    trainer.train()
+    return seen, {name: value.numpy() for name, value in model.state_dict().items()}, trainer
+
+
+def adjoints() -> dict[str, float]:
+    """⟨g, J x⟩ - ⟨Jᵀ g, x⟩, summed over ranks, of each collective: 0 if its gradient is right."""
+    world = process_group()
+    rank, size = world.rank, world.size
+    random = np.random.default_rng(rank)
+    given, got = [(rank + i) % 3 + 1 for i in range(size)], [(i + rank) % 3 + 1 for i in range(size)]
+    c = collectives
+
+    def ring(x: Any) -> Any:
+        token = c.send(x, world, (rank + 1) % size)
+        return c.receive((2, 2), "float64", world, (rank - 1) % size) + token
+
+    cases = {
+        "all_reduce": (lambda x: c.all_reduce(x, group=world), (3, 2)),
+        "all_gather": (lambda x: c.all_gather(x, axis=1, group=world, whole=7), (3, part_sizes(7, size)[rank])),
+        "reduce_scatter": (lambda x: c.reduce_scatter(x, axis=-1, group=world), (3, 7)),
+        "broadcast": (lambda x: c.broadcast(x, root=1, group=world), (3,)),
+        "all_to_all": (lambda x: c.all_to_all(x, group=world, given=given, got=got), (sum(given), 2)),
+        "send and receive": (ring, (2, 2)),
+    }
+    found = {}
+    for name, (function, shape) in cases.items():
+        x = mg.tensor(random.normal(size=shape), requires_grad=True)
+        y = function(x)
+        g = random.normal(size=y.shape)
+        (y * mg.tensor(g)).sum().backward()
+        difference = np.array([(y.data * g).sum() - (x.grad.data * x.data).sum()])
+        world.all_reduce([difference])
+        found[name] = abs(float(difference[0]))
+    return found
+
+
+def examine(folder: Path, jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Train each job on these ranks; how far it is from what one process made, in `MODEL-STEPS-DTYPE.npz` of the folder."""
+    world, told = process_group(), []
+    for job in jobs:
+        made = Layout(**job["layout"])
+        if world.size % made.model_size:
+            continue
+        begin = time.perf_counter()
+        seen, weights, trainer = trained(job["model"], made, job["steps"], job["dtype"])
+        name = "-".join(str(job[key]) for key in ("model", "steps", "dtype"))
+        if world.size == 1:
+            np.savez(folder / f"{name}.npz", __seen__=np.array(seen), **weights)
+            continue
+        known = np.load(folder / f"{name}.npz")
+        error = max(float(np.abs(known[key] - weight).max()) for key, weight in weights.items())
+        losses = float(np.abs(known["__seen__"] - np.array(seen)).max())
+        told.append({**job, "error": error, "losses": losses, "seconds": time.perf_counter() - begin})
+    return told
+
+
+def killed(folder: Path, job: dict[str, Any]) -> list[dict[str, Any]]:
+    """Train, and resume if there is a run; rank `rank` kills itself after so many seconds of training, unless that is None."""
+    made, world = Layout(**job["layout"]), process_group()
+    if world.rank == job.get("rank") and job.get("after") is not None:
+        threading.Timer(job["after"], lambda: os.kill(os.getpid(), signal.SIGKILL)).start()
+    options = {"out": folder / job["out"], "save_every": 2, "seed": 5, "again": True}
+    _, weights, trainer = trained(job["model"], made, job["steps"], **options)
+    digest = hashlib.sha256(b"".join(np.ascontiguousarray(weights[key]).tobytes() for key in sorted(weights)))
+    return [{"digest": digest.hexdigest(), "step": trainer.step}]
+
+
+def timed(sizes: dict[str, Any], batch: int, layout: dict[str, Any], steps: int) -> list[float]:
+    """The seconds of each step of a gpt in float32."""
+    spec, _ = named("gpt")
+    config = configure(spec, None, sizes)
+    mg.manual_seed(3)
+    model = spec.build(config)
+    rows = np.random.default_rng(0).integers(5, config.vocab, (batch, config.context + 1))
+    batches = [type(spec.example(config))(rows[:, :-1], rows[:, 1:])]
+    optimizer = optim.AdamW(model.parameters(), lr=0.01)
+    trainer = Trainer(
+        model, spec.loss, batches, optimizer, max_steps=steps, parallel=Layout(**layout), progress=False, compile="off"
+    )
+    moments: list[float] = []
+    trainer.on("step", lambda _, info: moments.append(time.perf_counter()))
+    trainer.train()
+    return [after - before for before, after in zip(moments, moments[1:])]
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    world = process_group()
+    told: Any
+    if len(sys.argv) > 2:
+        jobs = json.loads(sys.argv[2])
+        if isinstance(jobs, list):
+            told = examine(folder, jobs)
+        else:
+            told = timed(**jobs["timed"]) if "timed" in jobs else killed(folder, jobs)
+    else:
+        told = of_the_suite(folder)
+    if world.rank == 0:
+        (folder / f"told-{world.size}.json").write_text(json.dumps(told))
+
+
+def counted(layout: Layout) -> list[dict[str, Any]]:
+    """For each rank, what a step of gpt communicates and holds, as counted and by the formulas."""
+    spec, _ = named("gpt")
+    config = configure(spec, None, {**SIZES["gpt"], "layers": 8, "vocab": 64})
+    mg.manual_seed(3)
+    model = spec.build(config)
+    batch = spec.example(config)
+    rows = np.random.default_rng(0).integers(5, 64, (8, 9))
+    batches = [type(batch)(rows[:, :-1], rows[:, 1:])]
+    optimizer = optim.AdamW(model.parameters(), lr=0.01)
+    trainer = Trainer(model, spec.loss, batches, optimizer, max_steps=2, parallel=layout, progress=False)
+    seen: list[dict[str, dict[str, int]]] = []
+    held: dict[str, int] = {}
+    trainer.on("step", lambda trainer, _: seen.append(trainer.mesh.traffic()))
+    trainer.on("step", lambda trainer, _: held.update(trainer.division.memory()))
+    whole = [p.data.nbytes for p in model.parameters()]
+    expected: dict[str, Any] = {}
+
+    def foresee(trainer: Any, _: Any) -> None:
+        mesh, division = trainer.mesh, trainer.division
+        load = Load(layout.pieces, 8 // mesh.shape[0] // layout.pieces, 8, config.dim, 4)
+        expected["traffic"] = traffic(division.held, mesh, division.counts, load)
+        expected["memory"] = memory(division.held, mesh)
+
+    trainer.on("step", foresee)
+    trainer.train()
+    step = {
+        group: {kind: count - seen[0][group].get(kind, 0) for kind, count in kinds.items()}
+        for group, kinds in seen[1].items()
+    }
+    step = {group: {kind: count for kind, count in kinds.items() if count} for group, kinds in step.items()}
+    told = {"step": step, "held": held, "expected": expected, "whole": sum(whole), "layout": repr(layout)}
+    return list(process_group().all_gather(told))
+
+
+COUNTED = [
+    {"tensor": 2, "pipeline": 2}, {"tensor": 2, "sequence": False, "recompute": True}, {"shard": 1}, {"shard": 2},
+    {"shard": 3}, {"pipeline": 2, "shard": 3}, {"tensor": 2, "shard": 3}, {"tensor": 4}, {"pipeline": 4}, {"pipeline": 2},
+]  # fmt: skip
+
+
+def of_the_suite(folder: Path) -> dict[str, Any]:
+    """What the tests look at."""
+    world = process_group()
+    told: dict[str, Any] = {"adjoints": adjoints(), "runs": {}}
+    for name, layout in LAYOUTS:
+        made = Layout(**layout)
+        if world.size % made.model_size == 0:
+            seen, weights, _ = trained(name, made)
+            told["runs"][f"{name} {layout}"] = [seen, {key: value.tolist() for key, value in weights.items()}]
+    if world.size == 4:
+        told["counted"] = [counted(Layout(**layout)) for layout in COUNTED]
+        trained("gpt", Layout(tensor=2, pipeline=2), steps=2, out=folder / "run", save_every=2, seed=5)
+        _, weights, _ = trained("gpt", Layout(pipeline=2, shard=3), out=folder / "run", again=True, seed=5)
+        told["resumed"] = {key: value.tolist() for key, value in weights.items()}
+    return told
+
+
+if __name__ == "__main__":
+    main()
