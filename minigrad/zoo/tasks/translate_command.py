@@ -172,7 +172,7 @@ def _translate_lines(loaded: Any, search: dict[str, Any], options: Namespace) ->
             sys.stdout.flush()
             bar.update(len(chunk))
             count += len(chunk)
-    if not count and not sys.stdin.isatty():
+    if not count and not (options.file or options.interactive or sys.stdin.isatty()):
         raise _nothing()
 
 
