@@ -21,7 +21,7 @@ from minigrad.parallel.planning import Cluster, measured_rate
 from minigrad.runtime.threads import available_cores
 from minigrad.zoo.planning import plan
 
-from .measure import arguments
+from .measure import arguments, machine
 from .parallel import launch
 from .soak import helpers
 
@@ -53,7 +53,7 @@ def main() -> int:
         rows.append({"ranks": ranks, "layout": layout, "measured": seconds, "foreseen": found[0].seconds})
     shutil.rmtree(folder, ignore_errors=True)
     if options.json:
-        print(json.dumps({"benchmark": "forecast", "rate": rate, "layouts": rows}))
+        print(json.dumps({"benchmark": "forecast", "machine": machine(), "rate": rate, "layouts": rows}))
         return 0
     for row in rows:
         ratio = row["foreseen"] / row["measured"]

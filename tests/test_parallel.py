@@ -231,15 +231,15 @@ def test_an_error_in_one_share_is_raised_after_the_others_are_done():
 
 def test_keys_depend_on_the_step_and_the_place_alone():
     with shard_of_step(1, 0, 4):
-        first = [next_key(40), next_key(40)]
+        first = [next_key((40,)), next_key((40,))]
     with shard_of_step(1, 4, 2):
-        assert [next_key(20), next_key(20)] == [(key, 40) for key, _ in first]
+        assert [next_key((20,)), next_key((20,))] == [(key, 40) for key, _ in first]
     with shard_of_step(2, 0, 4):
-        assert next_key(40)[0] not in {key for key, _ in first}
+        assert next_key((40,))[0] not in {key for key, _ in first}
     mg.manual_seed(1)
-    a, _ = next_key(40)
+    a, _ = next_key((40,))
     mg.manual_seed(1)
-    assert next_key(7) == (a, 0)
+    assert next_key((7,)) == (a, 0)
 
 
 def test_a_recomputed_part_draws_the_same_in_a_share():

@@ -110,8 +110,8 @@ def test_slices_are_drawn_where_they_are():
 
 
 def test_edits_are_undone():
-    layer = nn.Linear(3, 2)
-    x = mg.ones(1, 3)
+    layer = nn.Linear(3, 2, dtype="float64")
+    x = mg.ones(1, 3, dtype="float64")
     before = layer(x).numpy()
     edits = Edits()
     edits.wrap(layer, lambda forward, x: forward(x) * 2)

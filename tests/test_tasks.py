@@ -153,7 +153,8 @@ def test_a_verb_of_another_task_names_those_that_the_model_has(strangers, capsys
     capsys.readouterr()
     assert main(["sample", "runs/mirror", "ab"]) == 2
     told = capsys.readouterr().err
-    assert "holds mirror, a model for translation, which cannot sample: its commands are" in told
+    wanted = "which cannot sample: use minigrad translate TEXT --run runs/mirror; its commands are"
+    assert f"holds mirror, a model for translation, {wanted}" in told
     assert told.endswith("train, eval, translate, graph\n")
 
 

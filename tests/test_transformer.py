@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -176,7 +177,7 @@ def test_dropout_is_on_weights_in_the_mlp_and_on_what_is_added(
 ) -> None:
     block, dropped = TransformerBlock(C, H, HIDDEN, **rates, cross=True), []
     for module in (attention_function, attention, dropouts):
-        monkeypatch.setattr(module, "next_key", lambda size: dropped.append(size) or (0, 0))
+        monkeypatch.setattr(module, "next_key", lambda shape: dropped.append(math.prod(shape)) or (0, 0))
     x, memory = mg.randn(B, L, C), mg.randn(B, S, C)
     block(x, memory)
     inside, added = (B * H * L * L, B * H * L * S, B * L * HIDDEN), B * L * C

@@ -267,7 +267,7 @@ def test_data_that_is_not_there_is_said_before_anything_begins(installed, tmp_pa
     assert not (tmp_path / "run").exists()
 
 
-OWN_DATA = ["bitmlp", "digits", "facts", "regression", "superposition", "xor"]
+OWN_DATA = ["bitmlp", "facts", "regression", "superposition", "xor"]
 
 
 @pytest.mark.parametrize("name", OWN_DATA)

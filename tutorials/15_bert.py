@@ -146,7 +146,7 @@ def guesses(texts):
     """Logits of all words at all places: (B, T) -> (B, T, V)."""
     with mg.no_grad():
         vectors = model(texts)  # (B, T, 64)
-        logits = model.head.words(vectors.reshape(-1, vectors.shape[-1]), model.tokens.weight)
+        logits = model.head.words(vectors.reshape(-1, vectors.shape[-1]), model)
     return logits.numpy().reshape(*texts.shape, size)
 
 

@@ -187,12 +187,13 @@ def _quantize_arguments(parser: Parser) -> None:
 
 def _quantize(options: Namespace) -> int:
     from ..nn.quant import compare_quantized
+    from ..zoo import load
     from ..zoo.export import check_new, export
     from ..zoo.quantize import quantize
 
     use_threads(options.threads)
     check_new(options.out)
-    loaded = _opened(options.run_directory)
+    loaded = load(options.run_directory)
     small = quantize(loaded, options.bits)
 
     def scores(model: Any) -> dict[str, float]:

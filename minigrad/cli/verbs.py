@@ -47,10 +47,9 @@ def _loaded(verb: str, run: str | None) -> Loaded:
     if verb not in loaded.verbs:
         spec = loaded.spec
         task = TASKS.get(spec.task)
-        instead = (
-            f"use {as_command(*task.first_use(run, 'TEXT'))}"
-            if task is not None and task.first_use is not None
-            else f"its commands are {', '.join(commands_of(spec))}"
+        use = None if task is None or task.first_use is None else as_command(*task.first_use(run, "TEXT"))
+        raise Usage(
+            f"{run!r} holds {spec.name}, a model for {spec.task}, which cannot {verb}: "
+            f"{f'use {use}; ' if use else ''}its commands are {', '.join(commands_of(spec))}"
         )
-        raise Usage(f"{run!r} holds {spec.name}, a model for {spec.task}, which cannot {verb}: {instead}")
     return loaded

@@ -14,6 +14,7 @@ __all__ = ["Cut"]
 class Cut:
     """For each rank, the ranges along an axis that it has.
 
+    >>> import numpy as np
     >>> cut = Cut(0, [[(0, 1), (2, 3)], [(1, 2), (3, 4)]])
     >>> cut.take(np.arange(4), 1).tolist(), cut.shape((4,), 1)
     ([1, 3], (2,))

@@ -182,7 +182,7 @@ def page(loaded: Any) -> Page:
 
     def blanks(ids: Any) -> Any:
         hidden = model(ids)
-        words = model.head.words(hidden, model.tokens.weight)
+        words = model.head.words(hidden, model)
         return [words, model.head.follows(hidden, ids)] if "follows" in model.head.answers else words
 
     kinds: dict[Any, tuple[str, Any]] = {

@@ -67,7 +67,7 @@ def chances(text):
     row = np.array([joined(encoded(tokenizer, text), None, bert.config.context)])
     with mg.no_grad():
         vectors = model(row)[0, mg.tensor(np.flatnonzero(row[0] == MASK))]
-        return F.softmax(model.head.words(vectors, model.tokens.weight), axis=-1).numpy()
+        return F.softmax(model.head.words(vectors, model), axis=-1).numpy()
 
 
 first, second = chances("Carl hid <mask> the <mask>.")
