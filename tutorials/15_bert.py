@@ -160,7 +160,7 @@ for place, surprise in zip(places, surprises):
     print(f"{word:8} fed as {shown:8} guessed {guess:8} {surprise:.3f}")
 with mg.no_grad():
     summed, count = model.head.terms(model, MaskedBatch(seen, wanted, np.array([IGNORED])))["words"]
-print(f"by hand {surprises.mean():.5f}, by the model {summed.item() / count.item():.5f}, of {count.item()} words")
+print(f"by hand {surprises.mean():.5f}, by the model {summed.item() / count:.5f}, of {count} words")
 names = [tokenizer.token(word) for word in wanted[0, places]]
 show(mg.viz.heatmap(surprises[None], ["surprise"], names, title="-log P of each hidden word"), "15_surprise")
 
