@@ -276,6 +276,13 @@ def explain(op: Any, arrays: Sequence[Any], attrs: Mapping[str, Any], scope: str
     if op.elementwise and (clash := broadcast_problem(where, shapes)):
         return clash
     got = ", ".join([describe(x) for x in arrays] + [f"{k}={describe(v)}" for k, v in attrs.items()])
+    if isinstance(error, AttributeError) and any(isinstance(x, (int, float, complex)) for x in arrays):
+        return DtypeError(
+            f"{where}: a plain number stands where a tensor is needed",
+            "Tensors or arrays",
+            got,
+            "make a tensor of it, as in mg.tensor(2.0)",
+        )
     if isinstance(error, TypeError) and any(_no_number(x) for x in arrays):
         return DtypeError(f"{where}: an operand is not a number or an array", "a Tensor, an array or a number", got)
     if isinstance(error, TypeError) and isinstance(axis, (tuple, list)):

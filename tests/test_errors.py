@@ -720,3 +720,9 @@ def test_a_layer_named_after_its_function_is_named_once(layer, shape, start):
 def test_a_name_in_other_letters_gets_the_nearest():
     assert errors.nearest("XOR", ["xor", "bert"]) == "did you mean 'xor'?"
     assert errors.nearest("adam", ["Adam", "AdamW", "SGD"]).startswith("did you mean 'Adam'")
+
+
+@pytest.mark.parametrize("function", [mg.outer, mg.kron, mg.append])
+def test_a_number_in_the_place_of_a_tensor_is_named_with_what_to_do(function):
+    with pytest.raises(mg.errors.DtypeError, match="a plain number stands where a tensor is needed(.|\n)*mg.tensor"):
+        function(mg.ones(3), 2)
