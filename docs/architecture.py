@@ -81,7 +81,7 @@ LAYERS = [
         "train": "the Trainer, runs",
         "viz": "pictures and pages",
     },
-    {"zoo": "what a plugin is", "hub": "pretrained models of others"},
+    {"zoo": "what a plugin is", "hub": "pretrained models of others", "learn": "the course"},
     {"cli": "the command minigrad"},
     {"__main__": "python -m minigrad"},
 ]

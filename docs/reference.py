@@ -28,7 +28,8 @@ __all__ = ["PACKAGES", "Entry", "described", "entries", "main", "pages"]
 ROOT = Path(__file__).resolve().parent.parent
 PARTS = (
     "autograd nn nn.functional nn.init nn.utils optim optim.lr_scheduler optim.swa_utils data train viz zoo decode metrics "
-    "check array_api array_api.linalg array_api.fft ir compile tracer kernels parallel runtime saving formats tokenizers hub onnx transforms web"
+    "check array_api array_api.linalg array_api.fft ir compile tracer kernels parallel runtime saving formats tokenizers "
+    "hub learn onnx transforms web"
 )
 PACKAGES = ("minigrad", *[f"minigrad.{part}" for part in PARTS.split()])
 STYLE = """<style>

@@ -107,6 +107,7 @@ def test_every_extra_exists_and_all_leaves_out_the_cuda_ones(metadata):
         "hub",
         "images",
         "onnx",
+        "docs",
         "cuda12",
         "cuda13",
         "test",
