@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -118,6 +119,42 @@ def test_a_rank_that_never_starts_ends_the_job_with_a_message():
     assert done.returncode != 0
     assert "rank 0 of 2 waited 3 seconds for the other ranks to start, in vain" in done.stderr
     assert "MINIGRAD_TIMEOUT" in done.stderr
+
+
+@with_mpi
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        ("from minigrad.train import Trainer\nif rank == 1: raise ImportError('no such plugin')", "no such plugin"),
+        (
+            "from minigrad.cli import main\n"
+            "main(['train', 'gpt', '--out', sys.argv[1], *(['--data', 'nowhere.txt'] if rank else [])])",
+            "nowhere.txt",
+        ),
+    ],
+    ids=["an import", "data that are not there"],
+)
+def test_a_rank_that_fails_before_training_ends_the_job_at_once(tmp_path, program, message):
+    begin = time.monotonic()
+    start = "import os, sys\nrank = int(os.environ['PMI_RANK'])\n"
+    done = launch(
+        2, "-c", f"{start}{program}\nfrom minigrad.runtime import process_group\nprocess_group()", tmp_path / "a"
+    )
+    assert done.returncode != 0 and time.monotonic() - begin < 25  # it would wait for 30
+    assert done.stderr.count("rank 1 of 2 failed, which ends the job") == 1 and message in done.stderr
+
+
+@with_mpi
+def test_ranks_of_which_only_some_divide_the_model_are_refused():
+    program = (
+        "import numpy as np\nfrom minigrad import nn, optim\nfrom minigrad.parallel import Layout\n"
+        "from minigrad.runtime import process_group\nfrom minigrad.train import Trainer\n"
+        "layout = Layout(tensor=2) if process_group().rank else None\nmodel = nn.Linear(2, 2)\n"
+        "adam = optim.Adam(model.parameters())\n"
+        "Trainer(model, lambda m, b: m(b).sum(), [np.ones((2, 2))], adam, max_steps=1, parallel=layout)"
+    )
+    done = launch(2, "-c", program)
+    assert done.returncode != 0 and "rank 1 has another layout than rank 0" in done.stderr
 
 
 class Ranks(ProcessGroup):

@@ -232,9 +232,14 @@ def test_a_run_whose_rank_was_killed_goes_on_under_any_number_of_ranks(alone, tm
     [
         ({"model": "coupled"}, ["BatchNorm1d '1' needs whole batches, and 2 ranks would divide them", "LayerNorm"]),
         ({"model": "mlp", "other_data": True}, ["rank 1 would not train the same as rank 0", "other data"]),
+        (
+            {"model": "mlp", "other_config": True},
+            ["rank 1 would not train the same", "expected: config.depth 2\n", "got:      config.depth 3\n"],
+        ),
+        ({"model": "mlp", "other_version": True}, ["rank 1 would not train the same", "version of minigrad '9.9'"]),
         ({"model": "broken", "valid_every": None}, ["step 3: the loss or its gradient is not finite", "linear"]),
     ],
-    ids=["batch norm", "other data", "not finite"],
+    ids=["batch norm", "other data", "other config", "other version", "not finite"],
 )
 def test_what_cannot_be_trained_on_ranks_is_refused(tmp_path, job, messages):
     done = launch(2, tmp_path, {"job": job})

@@ -15,6 +15,7 @@ from typing import Any
 
 from .. import __version__
 from ..errors import nearest
+from ..runtime.process_group import end_job
 from . import (
     attention,
     completion,
@@ -97,6 +98,8 @@ def _warn(message: Warning | str, *place: Any, **more: Any) -> None:
 
 def _complain(text: str, code: int) -> int:
     label = f"minigrad: {styled('error:', 'bad', sys.stderr)}" if code != 130 else "minigrad:"
+    if code != 130:
+        end_job(f"{label} {text}\n")  # returns unless mpiexec started other ranks, which would wait for this one
     print(f"{label} {text}", file=sys.stderr)
     return code
 

@@ -7,7 +7,7 @@ import dataclasses
 from ..errors import ArgumentError
 from ..runtime.process_group import ProcessGroup, process_group
 
-__all__ = ["Layout", "Mesh", "part_edges", "part_sizes"]
+__all__ = ["Layout", "Mesh", "check_alike", "part_edges", "part_sizes"]
 
 SCHEDULES = ("1f1b", "gpipe")
 
@@ -73,6 +73,7 @@ class Mesh:
     def __init__(self, layout: Layout, world: ProcessGroup | None = None):
         self.layout, self.world = layout, process_group() if world is None else world
         world = self.world
+        check_alike(layout, world)
         check_factors(layout, world)
         self.shape = (world.size // layout.model_size, layout.pipeline, layout.tensor)
         self.data, self.pipeline, self.tensor = self.place(world.rank)
@@ -113,8 +114,8 @@ class Mesh:
         return {name: dict(group.traffic) for name, group in groups.items()}
 
 
-def check_factors(layout: Layout, world: ProcessGroup) -> None:
-    """Refuse ranks that do not factor, or that were given other layouts."""
+def check_alike(layout: Layout, world: ProcessGroup) -> None:
+    """Refuse ranks that were given other layouts; each rank calls it before anything else."""
     given = world.all_gather(dataclasses.asdict(layout))
     other = next((rank for rank, one in enumerate(given) if one != given[0]), None)
     if other is not None:
@@ -123,6 +124,10 @@ def check_factors(layout: Layout, world: ProcessGroup) -> None:
         raise ArgumentError(
             f"rank {other} has another layout than rank 0", expected, ", ".join(unlike), "give every rank the same"
         )
+
+
+def check_factors(layout: Layout, world: ProcessGroup) -> None:
+    """Refuse ranks that do not factor."""
     if world.size % layout.model_size:
         likely = [f"-n {layout.model_size * n}" for n in (1, 2)]
         raise ArgumentError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import traceback
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
@@ -66,8 +67,8 @@ class ProcessGroup:
     def broadcast_arrays(self, arrays: Sequence[np.ndarray], root: int = 0) -> None:
         """Overwrite each array with that of rank `root`."""
 
-    def abort(self, error: BaseException) -> None:
-        """End all processes with a message: the others would wait for this rank forever."""
+    def end(self, message: str) -> None:
+        """End all processes with a message: the others would wait for this rank. In a group of one, the caller goes on."""
 
     @contextlib.contextmanager
     def abort_on_error(self) -> Iterator[None]:
@@ -75,5 +76,5 @@ class ProcessGroup:
         try:
             yield
         except BaseException as error:
-            self.abort(error)
+            self.end("".join(traceback.format_exception(type(error), error, error.__traceback__)))
             raise

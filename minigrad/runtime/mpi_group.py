@@ -7,9 +7,7 @@ import contextlib
 import json
 import os
 import socket
-import sys
 import time
-import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,6 +15,7 @@ import numpy as np
 
 from ..engine.backend import backend_of, device_of, on_device_of, to_numpy
 from .group import ProcessGroup
+from .last_message import tell
 from .nccl import nccl_all_reduce
 from .threads import available_cores, limit_threads
 from .watchdog import timeout, waited
@@ -25,8 +24,6 @@ __all__ = ["MPIGroup"]
 
 _SLOT = 256  # bytes: a message up to this size takes one exchange
 _LONGEST_PAUSE = 1e-3  # seconds between two tests whether a request is complete
-_PRINTING = 0.5  # seconds for mpiexec to print a message, which it may lose once the job has ended
-_PRECEDENCE = 1.0  # seconds: where all ranks fail alike, the first one's message is enough
 
 
 class MPIGroup(ProcessGroup):
@@ -41,7 +38,6 @@ class MPIGroup(ProcessGroup):
         self._nccl: dict[str, Callable[[Any], None] | None] = {}  # from a device to its all-reduce, None: on the host
         atexit.register(self._finish_sending)  # MPI is finalised after it
         if comm is None:
-            sys.excepthook = lambda kind, error, trace: self.abort(error)
             limit_threads(self._fair_share())
 
     def split(self, color: int) -> ProcessGroup:
@@ -162,17 +158,11 @@ class MPIGroup(ProcessGroup):
             time.sleep(pause)
             pause = min(pause + 1e-5, _LONGEST_PAUSE)
             if time.monotonic() > begin + most:
-                raise TimeoutError(waited("the other ranks"))
+                raise TimeoutError(waited("the other ranks", most))
         ProcessGroup.waited += time.monotonic() - begin
 
-    def abort(self, error: BaseException) -> None:
-        if self.rank:
-            time.sleep(_PRECEDENCE)
-        trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
-        with contextlib.suppress(Exception):
-            sys.stdout.flush()
-            os.write(2, f"rank {self.rank} of {self.size} failed, which ends the job\n{trace}".encode(errors="replace"))
-        time.sleep(_PRINTING)
+    def end(self, message: str) -> None:
+        tell(message, self.rank, self.size)
         self._comm.Abort(1)
         os._exit(1)  # Abort may return before the processes are killed
 

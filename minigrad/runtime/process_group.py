@@ -8,17 +8,22 @@ state that they start from.
 from __future__ import annotations
 
 import os
+import signal
+import sys
+import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
+from types import TracebackType
 
 from ..errors import install_hint
 from .group import ProcessGroup
+from .last_message import tell
 from .mpi_group import MPIGroup
 from .watchdog import watchdog
 
-__all__ = ["ProcessGroup", "launched_rank", "process_group", "single_process"]
+__all__ = ["ProcessGroup", "end_job", "launched_rank", "process_group", "single_process"]
 
 LAUNCHERS = (  # the variables in which launchers give the rank of a process and the number of processes
     ("PMI_RANK", "PMI_SIZE"),  # MPICH, Intel MPI, MS-MPI
@@ -84,3 +89,28 @@ def _leave_to_rank_0(rank: int, size: int, problem: str) -> None:
         RuntimeWarning,
         stacklevel=3,
     )
+
+
+def end_job(message: str) -> None:
+    """End all processes that the launcher started, with a message; if this is the only one, the caller goes on.
+
+    A rank that has not joined the others cannot reach them. It dies of a signal, upon which launchers end the whole job;
+    they would let it leave with any exit code.
+    """
+    rank, size = launched_rank()
+    if _launched_group.cache_info().currsize:
+        _launched_group().end(message)
+    elif size > 1:
+        tell(message, rank, size)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _end_on_error(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """What becomes of an error that nobody catches."""
+    end_job("".join(traceback.format_exception(kind, error, trace)))
+    sys.__excepthook__(kind, error, trace)
+
+
+if launched_rank()[1] > 1:
+    sys.excepthook = _end_on_error

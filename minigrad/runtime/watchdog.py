@@ -1,4 +1,4 @@
-"""How long a rank waits for the others: MINIGRAD_TIMEOUT seconds, half an hour unless it is set."""
+"""How long a rank waits for the others: MINIGRAD_TIMEOUT seconds; unless it is set, two minutes to start, then half an hour."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ..errors import ArgumentError
 
 __all__ = ["timeout", "waited", "watchdog"]
 
-VARIABLE, USUAL = "MINIGRAD_TIMEOUT", 1800.0
+VARIABLE, STARTING, USUAL = "MINIGRAD_TIMEOUT", 120.0, 1800.0
 
 
-def timeout() -> float:
+def timeout(usual: float = USUAL) -> float:
     """The seconds that a rank waits for the others, at most."""
     text = os.environ.get(VARIABLE, "")
     if not text:
-        return USUAL
+        return usual
     try:
         seconds = float(text)
     except ValueError:
@@ -31,21 +31,22 @@ def timeout() -> float:
     return seconds
 
 
-def waited(what: str) -> str:
+def waited(what: str, seconds: float) -> str:
     """The message of a rank that has waited for too long."""
     return (
-        f"waited {timeout():g} seconds for {what}, in vain\n"
-        f"  {'fix:':9} look above for a rank that failed or left; for longer waits set {VARIABLE}, in seconds"
+        f"waited {seconds:g} seconds for {what}, in vain\n"
+        f"  {'fix:':9} look above for a rank that failed or left, and whether every machine has minigrad and mpi4py; "
+        f"for longer waits set {VARIABLE}, in seconds"
     )
 
 
 @contextmanager
 def watchdog(what: str, rank: int, size: int) -> Iterator[None]:
-    """Inside, this process is killed, with a message, if it takes longer than `timeout()`.
+    """Inside, this process is killed, with a message, if it takes longer than `timeout(STARTING)`.
 
     A call into a library that holds Python's lock cannot be ended by a thread or a signal handler, but by a child process.
     """
-    seconds = timeout()
+    seconds = timeout(STARTING)
     if not hasattr(os, "fork"):
         yield
         return
@@ -57,7 +58,7 @@ def watchdog(what: str, rank: int, size: int) -> Iterator[None]:
     if not child:
         os.close(writing)
         if not select.select([reading], [], [], seconds)[0]:  # the end of the parent would be readable as well
-            os.write(2, f"rank {rank} of {size} {waited(what)}\n".encode())
+            os.write(2, f"rank {rank} of {size} {waited(what, seconds)}\n".encode())
             os.kill(parent, signal.SIGKILL)
         os._exit(0)
     os.close(reading)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["broadcast_state", "capture", "differences", "not_finite", "restore", "versions"]
 
+COMPUTING = ("minigrad", "python", "numpy")  # of the versions: those that all ranks have to share
 _THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
 
@@ -171,7 +172,8 @@ def broadcast_state(group: ProcessGroup, trainer: Trainer) -> None:
     tensors, state = capture(trainer) if group.rank == 0 else ({}, {})
     held = {name: np.asarray(on_host(value), order="C") for name, value in tensors.items()}
     kinds = {name: (array.dtype.str, array.shape) for name, array in held.items()}
-    kinds, state, settings = group.broadcast([kinds, state, arguments_of(trainer)])
+    kinds, state, settings, given = group.broadcast([kinds, state, arguments_of(trainer), _given(trainer)])
+    _check_given(group.rank, _given(trainer), given)
     if group.rank:
         held = {name: np.empty(shape, dtype) for name, (dtype, shape) in kinds.items()}
     group.broadcast_arrays(list(held.values()))
@@ -186,13 +188,28 @@ def broadcast_state(group: ProcessGroup, trainer: Trainer) -> None:
         raise _differs(group.rank, ", ".join(name for name in own if own[name] != settings[name]))
 
 
-def _differs(rank: int, difference: str) -> ArgumentError:
-    return ArgumentError(
-        f"Trainer: rank {rank} would not train the same as rank 0",
-        "the same model, optimiser, data in the same order, and settings on every rank",
-        difference,
-        "do not let them depend on the rank, on hash() or on the order of a set",
-    )
+def _given(trainer: Trainer) -> dict[str, Any]:
+    """What every rank has to be given alike: what computes, and the config, one level deep."""
+    known = {f"version of {name}": value for name, value in versions().items() if name in COMPUTING}
+    for name, value in trainer.config.items():
+        known |= {f"{name}.{key}": one for key, one in value.items()} if isinstance(value, Mapping) else {name: value}
+    return known
+
+
+def _check_given(rank: int, own: dict[str, Any], first: dict[str, Any]) -> None:
+    unlike = [name for name in {**first, **own} if repr(own.get(name)) != repr(first.get(name))]
+    if unlike:
+        expected, got = (", ".join(f"{name} {each.get(name)!r}" for name in unlike) for each in (first, own))
+        raise _differs(rank, got, expected, "start all ranks with the same command, and install the same versions")
+
+
+def _differs(
+    rank: int,
+    difference: str,
+    expected: str = "the same model, optimiser, data in the same order, and settings on every rank",
+    fix: str = "do not let them depend on the rank, on hash() or on the order of a set",
+) -> ArgumentError:
+    return ArgumentError(f"Trainer: rank {rank} would not train the same as rank 0", expected, difference, fix)
 
 
 def _restore_choice(trainer: Trainer, saved: Any) -> None:

@@ -17,6 +17,7 @@ from ..metrics import spelled
 from ..optim import MixedPrecision, Optimizer, Plateau, Schedule
 from ..parallel import Layout, Mesh
 from ..parallel.division import Division
+from ..parallel.mesh import check_alike
 from ..random import seed_everything
 from ..runtime.process_group import process_group
 from ..runtime.signals import StopSignal
@@ -166,6 +167,8 @@ class Trainer(Constructed):
         self._metrics: frozenset[str] = frozenset()  # the terms of the loss that are metrics
         with self.group.abort_on_error():
             self.mesh = None if self.parallel.is_plain else Mesh(self.parallel, self.group)
+            if self.mesh is None:
+                check_alike(self.parallel, self.group)
         if self.out is not None and not _resuming:
             with self.group.abort_on_error():
                 taken = self.group.broadcast(self.group.rank == 0 and holds_a_run(self.out))

@@ -22,7 +22,7 @@ from minigrad.data import PairBatches
 from minigrad.nn import functional as F
 from minigrad.runtime.process_group import process_group
 from minigrad.runtime.threads import thread_count
-from minigrad.train import ArrayBatches, ListBatches, Trainer, data_parallel
+from minigrad.train import ArrayBatches, ListBatches, Trainer, data_parallel, snapshot
 
 from . import fake_device  # noqa: F401  (it makes the device "fake" known)
 
@@ -150,7 +150,11 @@ def divided_among(threads: int | None) -> Iterator[None]:
 
 
 def train(folder: Path, name: str, model: str, how: str = "", **options: Any) -> dict[str, Any]:
-    """Train, or go on, and tell what came of it; with `unlike` and `other_data` the ranks do not begin alike."""
+    """Train, or go on, and tell what came of it; with `unlike` and `other_…` the ranks do not begin alike."""
+    if options.pop("other_version", False) and rank() == 1:
+        snapshot.__version__ = "9.9"
+    if options.pop("other_config", False):
+        options["config"] = {"config": {"width": 6, "depth": 2 + rank()}}
     mg.manual_seed(7 + (100 * rank() if options.pop("unlike", False) else 0))
     module, loss, data = MODELS[model]()
     if options.pop("other_data", False) and rank() == 1:
