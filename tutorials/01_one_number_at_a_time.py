@@ -289,6 +289,8 @@ show(mg.viz.curves({"error": errors}, log=True), "01_learning")
 # 3. A second ride of 8 kilometres costs 20. Add both errors and let $w$ and $b$ learn from the sum. Which are the
 #    true prices? You will need a smaller learning rate, and more steps.
 #
+# More to do, a file with holes that marks itself: `minigrad learn start 1`, then `minigrad learn check`.
+#
 # Solutions: [solutions/01_one_number_at_a_time.py](solutions/01_one_number_at_a_time.py)
 #
 # ## Read next

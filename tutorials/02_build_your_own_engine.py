@@ -383,6 +383,8 @@ for number in range(20):
 # 3. Make the engine differentiate its own gradients. Keep in `made_from` the slope's function and its inputs, and
 #    compute the slope *during* the walk, from Values. The third derivative of $x^4$ at 2 is 48.
 #
+# More to do, a file with holes that marks itself: `minigrad learn start 2`, then `minigrad learn check`.
+#
 # Solutions: [solutions/02_build_your_own_engine.py](solutions/02_build_your_own_engine.py)
 #
 # ## Read next

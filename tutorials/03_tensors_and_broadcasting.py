@@ -291,6 +291,8 @@ print(bad.problem)
 #    $\sum_i gradient_i \cdot v_i$. Check the gradient of a tensor of shape `(1000, 1000)` with two calculations, and
 #    show that a spoiled gradient is found out.
 #
+# More to do, a file with holes that marks itself: `minigrad learn start 3`, then `minigrad learn check`.
+#
 # Solutions: [solutions/03_tensors_and_broadcasting.py](solutions/03_tensors_and_broadcasting.py)
 #
 # ## Read next

@@ -321,6 +321,8 @@ for units in (1, 2, 3, 4, 8):
 #    single line, whose weights you work out from its own, and that training does not get all four rows right. (`Linear` keeps
 #    its `weight` with a row for each output, so it computes `x @ weight.mT + bias`; `.mT` makes columns of rows.)
 #
+# More to do, a file with holes that marks itself: `minigrad learn start 4`, then `minigrad learn check`.
+#
 # Solutions: [solutions/04_xor.py](solutions/04_xor.py)
 #
 # ## Read next

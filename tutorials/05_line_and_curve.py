@@ -257,6 +257,8 @@ show(mg.viz.fit(x, y, curve_of(model), "beyond the points", beyond=0.4), "05_bey
 #    $t(t(t(x)))$ and so on. How many straight pieces are there from 0 to 1 after $n$ times, made by how many units?
 # 3. *No bends.* Train the network of this tutorial without its two ReLUs. Show that it ends at the loss of the best line.
 #
+# More to do, a file with holes that marks itself: `minigrad learn start 5`, then `minigrad learn check`.
+#
 # Solutions: [solutions/05_line_and_curve.py](solutions/05_line_and_curve.py)
 #
 # ## Read next

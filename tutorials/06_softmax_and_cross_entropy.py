@@ -270,6 +270,8 @@ show(mg.viz.curves({"loss": [(step, seen[2]) for step, seen in enumerate(story)]
 # 3. *One layer further back.* Let the logits come from three inputs by a table of weights: $Z = x W$, with $W$ of shape (3, 4).
 #    Find the gradient along $W$ with a pencil, by the chain rule, and compare with `backward`.
 #
+# More to do, a file with holes that marks itself: `minigrad learn start 6`, then `minigrad learn check`.
+#
 # Solutions: [solutions/06_softmax_and_cross_entropy.py](solutions/06_softmax_and_cross_entropy.py)
 #
 # ## Read next

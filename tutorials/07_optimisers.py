@@ -396,6 +396,8 @@ for p in (0.0, 0.5):
 #    falls in a straight line to 0 at step `total`. It says which rate it gives in `at(step, base)`, as those in
 #    [schedules.py](../minigrad/optim/schedules.py) do.
 #
+# More to do, a file with holes that marks itself: `minigrad learn start 7`, then `minigrad learn check`.
+#
 # Solutions: [solutions/07_optimisers.py](solutions/07_optimisers.py)
 #
 # ## Read next

@@ -423,6 +423,8 @@ print(f"random, and trained: {train_and_ask(nn.Embedding(len(vocabulary), SIZE))
 #    of counts as the word's vector (take $\log(1 + \text{count})$, so that large counts do not drown the rest). Which words
 #    are nearest to "dog" and to "red" now? How long are these vectors, compared with 48?
 #
+# More to do, a file with holes that marks itself: `minigrad learn start 8`, then `minigrad learn check`.
+#
 # Solutions: [solutions/08_words_as_vectors.py](solutions/08_words_as_vectors.py)
 #
 # ## Read next

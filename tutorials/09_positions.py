@@ -280,6 +280,8 @@ for p, q in ((3, 5), (30, 32), (30, 50)):
 # 3. Train a judge with waves. Then turn each sentence around, last word first, and ask again. How often must the answer
 #    change, and how often does it?
 #
+# More to do, a file with holes that marks itself: `minigrad learn start 9`, then `minigrad learn check`.
+#
 # Solutions: [solutions/09_positions.py](solutions/09_positions.py)
 #
 # ## Read next

@@ -271,6 +271,8 @@ show(mg.viz.heatmap(attention.detach().numpy(), WORDS, WORDS, title="after 40 st
 # 3. Use the right positions, `nn.SinusoidalPositions(4)`, in place of the document's. By how much does the largest of the
 #    weights change? Does each word still listen most to the same word as before?
 #
+# More to do, a file with holes that marks itself: `minigrad learn start 10`, then `minigrad learn check`.
+#
 # Solutions: [solutions/10_attention_by_hand.py](solutions/10_attention_by_hand.py)
 #
 # ## Read next

@@ -481,6 +481,8 @@ show(mg.viz.heatmap(likeness[:, order], range(16), np.flatnonzero(used)[order], 
 #    up with two words of nonsense. Show that with `mask=nn.padding_mask([5, 3])` its three real words come out as if it had
 #    been alone, and without the mask they do not.
 #
+# More to do, a file with holes that marks itself: `minigrad learn start 11`, then `minigrad learn check`.
+#
 # Solutions: [solutions/11_inside_a_block.py](solutions/11_inside_a_block.py)
 #
 # ## Read next

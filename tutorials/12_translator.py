@@ -441,6 +441,8 @@ show(translator.attention("You are welcome"), "12_attention.html")
 #    on its own, and find the first wrong word of each sentence that goes wrong. How often is the *next* word right, in
 #    these, compared with how often a word is right in general?
 #
+# More to do, a file with holes that marks itself: `minigrad learn start 12`, then `minigrad learn check`.
+#
 # Solutions: [solutions/12_translator.py](solutions/12_translator.py)
 #
 # ## Read next

@@ -282,6 +282,8 @@ for greedy, beam in zip(answers[1], answers[5]):
 # 3. Make 200 random tables in which every beginning of up to three words can go on by four words or end. How often does
 #    a beam of 1, 2, 4 and 8 find the best of all sentences? How wide must it be to find it for sure?
 #
+# More to do, a file with holes that marks itself: `minigrad learn start 13`, then `minigrad learn check`.
+#
 # Solutions: [solutions/13_beam_search.py](solutions/13_beam_search.py)
 #
 # ## Read next

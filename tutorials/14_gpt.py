@@ -450,6 +450,8 @@ for head in (0, 1):
 # 3. At which length does the $n^2$ part of a block cost as much as all the rest? Work it out, and check it by counting,
 #    for $d = 16$.
 #
+# More to do, a file with holes that marks itself: `minigrad learn start 14`, then `minigrad learn check`.
+#
 # Solutions: [solutions/14_gpt.py](solutions/14_gpt.py)
 #
 # ## Read next

@@ -448,6 +448,8 @@ show(mg.viz.lines(curves, "twenty labelled sentences", x="steps", y="share right
 # 3. Leave the encoder as it is and train the head alone, on vectors that are computed once. How good is that, from BERT
 #    and from random weights? Compare with fine-tuning everything.
 #
+# More to do, a file with holes that marks itself: `minigrad learn start 15`, then `minigrad learn check`.
+#
 # Solutions: [solutions/15_bert.py](solutions/15_bert.py)
 #
 # ## Read next

@@ -464,6 +464,8 @@ show(mg.viz.heatmap(np.array(moved), ["Adam", "LAMB"], columns, title=title, not
 # 3. Four ranks in a ring each have an array of four numbers. Write an all-reduce in which every rank sends one number at a
 #    time, and only to its neighbour. How many numbers does each send? Compare with sending everything to everybody.
 #
+# More to do, a file with holes that marks itself: `minigrad learn start 16`, then `minigrad learn check`.
+#
 # Solutions: [solutions/16_making_it_fast.py](solutions/16_making_it_fast.py)
 #
 # ## Read next

@@ -346,6 +346,8 @@ print("with multiplications:", x @ level, "  with sums:", x[level == 1].sum() - 
 # 3. Quantise the input of a layer to 8 bits too, and compute the product in whole numbers only. Which type must the sums have, so
 #    that nothing overflows? How far off is the result?
 #
+# More to do, a file with holes that marks itself: `minigrad learn start 17`, then `minigrad learn check`.
+#
 # Solutions: [solutions/17_making_it_small.py](solutions/17_making_it_small.py)
 #
 # ## Read next

@@ -333,6 +333,8 @@ folder.cleanup()
 # 3. Make a plugin that learns a ring, not a disc, with an `inner` radius as one more setting. Let it pass
 #    `minigrad check`, and get more than 95 of 100 points right.
 #
+# More to do, a file with holes that marks itself: `minigrad learn start 18`, then `minigrad learn check`.
+#
 # Solutions: [solutions/18_your_own.py](solutions/18_your_own.py)
 #
 # ## Read next

@@ -266,6 +266,8 @@ show(mg.viz.lines(guesses, "when a card pays (a guess)", x="numbers", y="seconds
 # 3. Write an op of your own, $\text{softsquare}(x) = x^2 / (1 + x^2)$, with its slope. Check it with `mg.check.gradcheck`, and
 #    show that value and gradient are the same on both devices.
 #
+# More to do, a file with holes that marks itself: `minigrad learn start 19`, then `minigrad learn check`.
+#
 # Solutions: [solutions/19_numpy_to_cupy.py](solutions/19_numpy_to_cupy.py)
 #
 # ## Read next

@@ -998,6 +998,8 @@ print(f"a training step, op by op / compiled: {eager_time / compiled_time:.2g}")
 #    arrays in its loops. (Change `fits` and `operand`.) Is $y = \gamma \hat{x} + \beta$ with its gradient for $x$ one loop?
 #    And what about the gradients of $\gamma$ and $\beta$?
 #
+# More to do, a file with holes that marks itself: `minigrad learn start 20`, then `minigrad learn check`.
+#
 # Solutions: [solutions/20_a_compiler.py](solutions/20_a_compiler.py)
 #
 # ## Read next

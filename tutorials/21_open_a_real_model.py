@@ -661,6 +661,8 @@ if writer and has_templates:
 # 3. Which MLPs does the fact need? Take away the MLP of one block at a time, and look at the probability of "Paris".
 #    (One batch of thirty rows does it.) Which are needed for this fact, and which for any sentence at all?
 #
+# More to do, a file with holes that marks itself: `minigrad learn start 21`, then `minigrad learn check`.
+#
 # Solutions: [solutions/21_open_a_real_model.py](solutions/21_open_a_real_model.py)
 #
 # ## Read next

@@ -402,6 +402,8 @@ if student:
 # 3. What if a shortlist lacks the right word? Take away from the allowed words those that the translation of "The children
 #    are playing in the garden." used, and see how it talks its way around.
 #
+# More to do, a file with holes that marks itself: `minigrad learn start 22`, then `minigrad learn check`.
+#
 # Solutions: [solutions/22_a_real_translator.py](solutions/22_a_real_translator.py).
 #
 # ## Read next

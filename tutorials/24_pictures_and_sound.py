@@ -221,6 +221,8 @@ for place, what in enumerate(("size", "color", "shape"), 1):
 #    Draw that over the picture, beside the attention. Are the two alike?
 # 3. Turn pictures of scenes upside down. What should become of "above" and "left of", and what does the captioner say?
 #
+# More to do, a file with holes that marks itself: `minigrad learn start 24`, then `minigrad learn check`.
+#
 # Solutions: [solutions/24_pictures_and_sound.py](solutions/24_pictures_and_sound.py)
 #
 # ## Read next

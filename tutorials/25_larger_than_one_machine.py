@@ -214,6 +214,8 @@ for one in found[:5]:
 # 3. Stages need not be equal. Let the last one be twice as slow. What does `balanced` do with seven blocks whose
 #    last costs three times as much as each other?
 #
+# More to do, a file with holes that marks itself: `minigrad learn start 25`, then `minigrad learn check`.
+#
 # Solutions: [solutions/25_larger_than_one_machine.py](solutions/25_larger_than_one_machine.py)
 #
 # ## Read next

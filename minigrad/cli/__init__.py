@@ -25,6 +25,7 @@ from . import (
     evaluation,
     graph,
     hub,
+    learn,
     models,
     planning,
     plugins,
@@ -59,6 +60,7 @@ COMMANDS = {
     "doctor": doctor.DOCTOR,
     "plan": planning.PLAN,
     "demo": demo.DEMO,
+    "learn": learn.LEARN,
     "completion": completion.COMPLETION,
 }
 

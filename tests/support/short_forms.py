@@ -29,7 +29,8 @@ BY_THEIR_OWN_TESTS = (
     ["predict", "bert-base", "Paris is the [MASK] of France."],
     ["chat", "smollm"],
     ["chat", "smollm", "--system", "Answer in one sentence."],
-)  # test_demo.py; test_model_bert.py, since it trains a baseline; test_hub_encoder_verbs.py; test_hub.py
+    ["learn", "check", "lessons/lesson_04.py"],
+)  # test_demo.py; test_model_bert.py, since it trains a baseline; test_hub_encoder_verbs.py; test_hub.py; test_learn.py, since holes are not right
 # Pretrained models that pages import, and of which model a tiny run stands in for each; test_hub*.py read real ones.
 SOURCES = {
     "SmolLM2-135M-Instruct.Q4_1.gguf": "gpt",

@@ -1,0 +1,93 @@
+"""What an exercise is, and how an answer to it is tried."""
+
+from __future__ import annotations
+
+import copy
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+
+from .compare import difference, shown
+
+__all__ = ["Exercise", "exercise", "tried"]
+
+Written = TypeVar("Written", bound=Callable[..., Any])
+SOLVED = "__exercise__"  # the attribute by which a solution knows its exercise
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """A function or class to write: its solution, the cases on which it is tried, and what knows the answers otherwise."""
+
+    name: str
+    solution: Callable[..., Any]
+    cases: Sequence[tuple[Any, ...]]
+    oracle: Callable[..., Any]
+    hint: str
+    probe: Callable[..., Any] | None  # what is compared, from the answer and a case; None: what the answer returns
+    tolerance: float
+
+
+def exercise(
+    *,
+    cases: Sequence[tuple[Any, ...]],
+    oracle: Callable[..., Any],
+    hint: str,
+    probe: Callable[..., Any] | None = None,
+    tolerance: float = 1e-6,
+) -> Callable[[Written], Written]:
+    """Declare the function or class below as the solution of an exercise.
+
+    `oracle(*case)` is what is expected. `probe(answer, *case)` is what is compared with it, where a call alone says too
+    little, as of a class.
+    """
+
+    def declare(solution: Written) -> Written:
+        setattr(solution, SOLVED, Exercise(solution.__name__, solution, cases, oracle, hint, probe, tolerance))
+        return solution
+
+    return declare
+
+
+def tried(exercise: Exercise, answer: Any, place: str = "") -> dict[str, str]:
+    """Try an answer on all cases: `status` is right, wrong, open (not written yet) or failed, with what is to be told.
+
+    `place` is the file of the answer: the line of it in which an error arose is named.
+    """
+    if not callable(answer):
+        return {"status": "wrong", "expected": f"a {_kind(exercise)} {exercise.name}", "got": shown(answer)}
+    for case in exercise.cases:
+        given = copy.deepcopy(case)
+        told = {"for": f"{exercise.name}({', '.join(map(shown, case))})"}
+        try:
+            with np.errstate(all="ignore"):
+                got = answer(*given) if exercise.probe is None else exercise.probe(answer, *given)
+        except NotImplementedError:
+            return {"status": "open"}
+        except MemoryError:
+            return {"status": "memory", **told}
+        except (Exception, SystemExit) as error:
+            return {"status": "failed", **told, "got": described(error, place)}
+        with np.errstate(all="ignore"):
+            expected = exercise.oracle(*copy.deepcopy(case))
+        found = difference(expected, got, exercise.tolerance)
+        if found is not None:
+            return {"status": "wrong", **told, **found}
+    return {"status": "right"}
+
+
+def described(error: BaseException, place: str) -> str:
+    """An error in one line, with the line of the learner's file where it arose."""
+    lines = [line for frame, line in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == place]
+    if isinstance(error, SyntaxError):
+        lines = [error.lineno or 0]
+    text = str(error).strip().splitlines()
+    where = f"line {lines[-1]}: " if lines else ""
+    return f"{where}{type(error).__name__}{f': {text[0]}' if text else ''}"[:300]
+
+
+def _kind(exercise: Exercise) -> str:
+    return "class" if isinstance(exercise.solution, type) else "function"
