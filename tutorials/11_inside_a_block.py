@@ -24,7 +24,7 @@ from minigrad.nn import functional as F
 # %% [markdown]
 # ## Many heads
 #
-# Tutorial 10 ended with a matrix: one row for each word of "You are welcome", four numbers in a row. One set of weights
+# Attention ends with a matrix: one row for each word of "You are welcome", four numbers in a row. One set of weights
 # $W_Q$, $W_K$, $W_V$ made it. Such a set, with its own attention, is called a *head*. One head has one way to look. It
 # may look for the verb, and then it cannot look for the name as well. So a layer has several heads, side by side.
 #
@@ -33,7 +33,7 @@ from minigrad.nn import functional as F
 #
 # $$\text{MultiHead} = [\,\text{head}_1 \;\; \text{head}_2\,] \cdot W_O \qquad (3 \times 8) \cdot (8 \times 4) = (3 \times 4)$$
 #
-# The document makes up a second head and a $W_O$, and so do we. The layer that multiplies by a matrix is `nn.Linear`. It keeps
+# The numbers of two heads and a $W_O$ are those of the source document's example. The layer that multiplies by a matrix is `nn.Linear`. It keeps
 # its weights the other way round, (out, in), so they are transposed on the way in.
 
 # %%
@@ -96,7 +96,7 @@ print("two heads by hand and the layer differ by", f"{(by_hand - attention(words
 #
 # $$\text{weights} = \text{softmax}(\text{scores} + M) \qquad M = 0 \text{ where True}, \; -\infty \text{ where False}$$
 #
-# Here are the scores of tutorial 10 with a *causal* mask: each word sees itself and what came before.
+# Here are its queries and keys with a *causal* mask: each word sees itself and what came before.
 
 # %%
 Q = mg.tensor([[1.5, 1.1, 2.6, 0.0], [1.3415, 1.60005, 2.29995, 0.6416], [2.4093, 0.9, 1.7998, 1.5095]])

@@ -24,6 +24,7 @@ from showing import compare, run_folder, show
 import minigrad as mg
 from minigrad import nn
 from minigrad.decode import Sampling
+from minigrad.learn.sketches import growing_cache, text_under_a_hand
 from minigrad.nn import functional as F
 from minigrad.runtime.threads import single_threaded_blas
 
@@ -39,6 +40,7 @@ text = corpora.story_text(40_000)
 words = text.split()[:7]
 for place in range(1, len(words)):
     print(f"{' '.join(words[:place]):40} -> {words[place]}")
+show(text_under_a_hand(), "14_text_under_a_hand")
 
 # %% [markdown]
 # One sentence of seven words gives six questions. The loss is that of tutorial 6, averaged over all questions:
@@ -245,6 +247,9 @@ for name, sampling in ways.items():
 # there has changed. And because of the mask nothing *could* change: no place sees what is new. What a new token needs
 # of the old ones are their keys and values, in each block. So these are kept, in a *KV cache*, and only the new token
 # is computed.
+
+# %%
+show(growing_cache(), "14_growing_cache")
 
 # %%
 with mg.no_grad():

@@ -3,10 +3,11 @@
 #
 # The tutorials follow one document from its first number to its last: a walk through a transformer with every matrix
 # written out, from "You are welcome" to "de nada". Nearly all of its numbers are right. This page lists those that are
-# not. For each it says what the document has, what is right, and shows it with a few lines of minigrad. None of it takes
-# anything from the document: without so many numbers there would be nothing to check.
+# not. For each it says what the document has, what is right, and shows it with a few lines of minigrad. At the end it
+# computes the rest of the example as the document does, digit by digit. None of it takes anything from the document:
+# without so many numbers there would be nothing to check. Tutorials 10 and 12 tell the same story with the right numbers.
 #
-# It takes about 15 minutes to read and 2 seconds to run.
+# It takes about 20 minutes to read and 2 seconds to run.
 
 # %%
 import numpy as np
@@ -56,7 +57,7 @@ compare("Q[1,3] and Q[1,4] by hand", (x @ W_Q)[0, 2:], [1.2, 0], "1.2 + 1.4 is 2
 #
 # *The document:* under the heading of $K$ it shows $W_Q$ and $Q$ once more.
 #
-# *Right:* $K = x\,W_K$. Its own program further down prints it. More in [tutorial 10](10_attention_by_hand.py).
+# *Right:* $K = x\,W_K$. Its own program further down prints it. More on keys in [tutorial 10](10_attention_by_hand.py).
 
 # %%
 W_K = matrix([[0, 1, 1, 0], [1, 0, 0, 1], [1, 0, 1, 0], [0, 1, 0, 1]])
@@ -142,7 +143,7 @@ compare("layer norm after attention", norm(M), printed, "ε is added to the vari
 # the scores by $\sqrt{d_k}$ either.
 #
 # *Right:* scaled, and *causal*, which means that word $i$ looks at the words up to $i$ only. Out of our real layer, with the document's
-# random weights; more in [tutorial 12](12_translator.py).
+# random weights, which come from the seed 42; more on the mask in [tutorial 12](12_translator.py).
 
 # %%
 y = matrix([[0.0, 1.0, 0.0, 1.0], [0.6415, 1.39995, 0.3001, 1.1], [1.4093, 0.8998, -0.3998, 1.3]])
@@ -157,7 +158,8 @@ printed = [
     [2.93697775, 2.57919015, 3.42996786, 3.49210994],
     [2.95810782, 2.60399936, 3.43836135, 3.51718943],
 ]
-assert np.allclose(F.softmax((y @ W_q) @ (y @ W_k).T, -1) @ (y @ W_v) @ W_o, printed, atol=5e-9)
+attended = F.softmax((y @ W_q) @ (y @ W_k).T, -1) @ (y @ W_v) @ W_o
+compare("decoder self-attention as in the document", attended, printed)
 why = "the document's program forgets the mask and the scale"
 compare("decoder self-attention, scaled and causal", layer(y[None], is_causal=True)[0], printed, why)
 
@@ -176,6 +178,8 @@ printed_norm = [
     [-0.46146504, -1.41536061, 0.83223948, 1.04458616],
 ]
 compare("decoder layer norm", norm(matrix(printed)), printed_norm, "ε is added to the variance, before the root")
+followed = (attended - attended.mean(axis=1, keepdims=True)) / (attended.std(axis=1, keepdims=True) + 1e-6)
+compare("decoder layer norm as in the document", followed, printed_norm)
 
 # %% [markdown]
 # ## 10. Attention from decoder to encoder
@@ -192,11 +196,15 @@ encoder = matrix(
     [[-1.34164072, -0.44721357, 0.44721357, 1.34164072], [-1.34164071, -0.44721357, 0.44721357, 1.34164071],
      [-1.34164075, -0.44721358, 0.44721358, 1.34164075]]
 )  # fmt: skip
+asking, printed = matrix(printed_norm), [[-1.7888543, 1.7888543, 0, 0]] * 3
+followed = F.softmax((asking @ W_Q.T) @ (encoder @ W_K.T).T / 3**0.5, axis=-1)
+compare("encoder-decoder weights as in the document", followed, [[0.33333333, 0.33333333, 0.33333334]] * 3)
+compare("encoder-decoder attention as in the document", followed @ (encoder @ W_V.T), printed)
 with mg.no_grad():
     layer.in_proj_weight[...] = mg.concatenate([W_Q.T, W_K.T, W_V.T])
     layer.out_proj.weight[...] = mg.eye(4, dtype="float64")
-crossed = layer(matrix(printed_norm)[None], encoder[None])[0]
-compare("encoder-decoder attention", crossed, [[-1.7888543, 1.7888543, 0, 0]] * 3, "x @ W, not x @ Wᵀ, and √4")
+crossed = layer(asking[None], encoder[None])[0]
+compare("encoder-decoder attention", crossed, printed, "x @ W, not x @ Wᵀ, and √4")
 
 # %% [markdown]
 # ## 11. "Backpropagation through time"
@@ -294,6 +302,56 @@ compare("GPT-3, billions of parameters", billions(96, 12288), "175 layers", "175
 # %%
 millions = (12 * (12 * 768**2 + 13 * 768) + (40478 + 512) * 768) / 1e6
 compare("the first GPT, millions of parameters", millions, 150, "counted, as above")
+
+# %% [markdown]
+# ## What follows from its positions
+#
+# The document goes on from its own positions, right or not. From these, all that it prints of attention comes out. $Q$ it has
+# twice: first from the rounded codes, in which $\sin(1 / 10000^2)$ is 0.0001, then from sines and cosines with all
+# their digits, where the same number is 0.00000001. So 1.60005 in one place is 1.59995 in the other.
+
+# %%
+X = matrix([[0.1, 0.2, -0.1, 0.4], [-0.3, 0.5, 0.1, -0.2], [0.4, -0.3, 0.2, 0.1]])
+Y = matrix([[0, 0, 0, 0], [-0.2, 0.4, 0.3, 0.1], [0.5, -0.1, -0.4, 0.3]])
+its_positions = matrix([[0, 1, 0, 1], [0.8415, 0.99995, 0.0001, 1], [0.9093, 0.9998, 0.0002, 1]])
+x, y = X + its_positions, Y + its_positions
+compare("X plus positions", x, [[0.1, 1.2, -0.1, 1.4], [0.5415, 1.49995, 0.1001, 0.8], [1.3093, 0.6998, 0.2002, 1.1]])
+compare("Y plus positions", y, [[0, 1, 0, 1], [0.6415, 1.39995, 0.3001, 1.1], [1.4093, 0.8998, -0.3998, 1.3]])
+Q, K, V = x @ W_Q, x @ W_K, x @ W_V
+compare("Q of X", Q, [[1.5, 1.1, 2.6, 0], [1.3415, 1.60005, 2.29995, 0.6416], [2.4093, 0.9, 1.7998, 1.5095]])
+place = mg.arange(3, dtype="float64")
+waves = [mg.sin(place), mg.cos(place / 10000**0.5), mg.sin(place / 10000**2), mg.cos(place / 10000**2.5)]
+printed = [
+    [1.5, 1.1, 2.6, 0],
+    [1.34147098, 1.59995001, 2.29995, 0.64147099],
+    [2.40929743, 0.89980003, 1.79980001, 1.50929745],
+]
+compare("Q of X with all digits", (X + mg.stack(waves, axis=1)) @ W_Q, printed)
+printed = [[1.1, 1.5, 0, 2.6], [1.60005, 1.3415, 0.6416, 2.29995], [0.9, 2.4093, 1.5095, 1.7998]]
+compare("K of X in its program", K, printed)
+printed = [[1.5, 0, 1.1, 2.6], [1.3415, 0.6416, 1.60005, 2.29995], [2.4093, 1.5095, 0.9, 1.7998]]
+compare("V of X in its program", V, printed)
+compare("Q of Y", y @ W_Q, [[1, 1, 2, 0], [1.7415, 1.70005, 2.49995, 0.9416], [2.7093, 0.5, 2.1998, 1.0095]])
+compare("K of Y", y @ W_K, [[1, 1, 0, 2], [1.70005, 1.7415, 0.9416, 2.49995], [0.5, 2.7093, 1.0095, 2.1998]])
+compare("V of Y", y @ W_V, [[1, 0, 1, 2], [1.7415, 0.9416, 1.70005, 2.49995], [2.7093, 1.0095, 0.5, 2.1998]])
+
+# %% [markdown]
+# And the weights and the output of attention, to every digit:
+
+# %%
+weights = F.softmax(Q @ K.T / 4**0.5, axis=-1)
+printed = [
+    [0.07057112, 0.21671075, 0.71271813],
+    [0.08861574, 0.2073653, 0.70401897],
+    [0.16858447, 0.40724309, 0.42417243],
+]
+compare("attention weights", weights, printed)
+printed = [
+    [2.11372594, 1.21488963, 1.06582258, 1.96465889],
+    [2.10729705, 1.1957622, 1.06288922, 1.97442407],
+    [1.82115196, 0.90157546, 1.21880742, 2.13838393],
+]
+compare("attention output", weights @ V, printed)
 
 # %% [markdown]
 # ## Read next
