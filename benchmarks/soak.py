@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from .measure import ROOT, arguments, describe, machine, progress
+from .results import add_write_option, section, write_section
 
 TESTS = ROOT / "tests"
 
@@ -26,6 +27,7 @@ class Soak:
     """Counts what was done and what failed, in `build/NAME.json`, which is replaced whole after each piece of work.
 
     `goals` are how many of each thing are to be done, `numbers` further options, each with its default and its help.
+    With a `title`, `--write` brings that section of RESULTS.md up to date.
     """
 
     def __init__(
@@ -35,6 +37,7 @@ class Soak:
         goals: dict[str, int],
         quick: dict[str, int],
         numbers: dict[str, tuple[int, str]] | None = None,
+        title: str | None = None,
     ):
         parser = arguments(description)
         parser.add_argument(
@@ -45,8 +48,10 @@ class Soak:
             parser.add_argument(f"--{goal}", type=int, default=None, help=f"how many (default {count:,})")
         for number, (default, text) in (numbers or {}).items():
             parser.add_argument(f"--{number}", type=int, default=default, help=f"{text} (default {default:,})")
+        if title is not None:
+            add_write_option(parser)
         self.options: argparse.Namespace = parser.parse_args()
-        self.name = name
+        self.name, self.title = name, title
         defaults = quick if self.options.quick else goals
         self.goals = {
             goal: defaults[goal] if getattr(self.options, goal) is None else getattr(self.options, goal)
@@ -81,17 +86,17 @@ class Soak:
         temporary.write_text(json.dumps(state))
         os.replace(temporary, path)
 
-    def report(self, **more: Any) -> int:
-        """Print the result; the exit code."""
+    def report(self, details: str = "", **more: Any) -> int:
+        """Print the result, with details, and write it into its section if asked to; the exit code."""
         here = machine()
-        print(describe(here))
-        for goal, count in self.done.items():
-            print(f"{goal}: {count:,}")
-        for outcome, count in self.outcomes.most_common():
-            print(f"{count:8,} {outcome}")
-        print(f"failures: {len(self.failures)}")
-        for failure in self.failures[:20]:
-            print(f"  {failure}")
+        lines = [details, ""] if details else []
+        lines += [f"{goal}: {count:,}" for goal, count in self.done.items()]
+        lines += [f"{count:8,} {outcome}" for outcome, count in self.outcomes.most_common()]
+        lines += [f"failures: {len(self.failures)}", *(f"  {failure}" for failure in self.failures[:20])]
+        text = "\n".join(lines)
+        print(f"{describe(here)}\n{text}")
+        if self.title is not None and self.options.write:
+            write_section(self.options.write, self.title, section(here, text, self.options.quick))
         if self.options.json:
             result = {"benchmark": self.name, "machine": here, "done": self.done, "failures": self.failures}
             result |= {"outcomes": self.outcomes, **more} if self.outcomes else more

@@ -124,12 +124,19 @@ def examine(folder: Path, jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def killed(folder: Path, job: dict[str, Any]) -> list[dict[str, Any]]:
     """Train, and resume if there is a run; rank `rank` kills itself after so many seconds of training, unless that is None."""
     made, world = Layout(**job["layout"]), process_group()
+
+    def die() -> None:
+        (folder / "died").write_text(str(time.time()))
+        os.kill(os.getpid(), signal.SIGKILL)
+
     if world.rank == job.get("rank") and job.get("after") is not None:
-        threading.Timer(job["after"], lambda: os.kill(os.getpid(), signal.SIGKILL)).start()
+        threading.Timer(job["after"], die).start()
+    begin = time.perf_counter()
     options = {"out": folder / job["out"], "save_every": 2, "seed": 5, "again": True}
-    _, weights, trainer = trained(job["model"], made, job["steps"], **options)
+    seen, weights, trainer = trained(job["model"], made, job["steps"], **options)
     digest = hashlib.sha256(b"".join(np.ascontiguousarray(weights[key]).tobytes() for key in sorted(weights)))
-    return [{"digest": digest.hexdigest(), "step": trainer.step}]
+    seconds = time.perf_counter() - begin
+    return [{"digest": digest.hexdigest(), "began": trainer.step - len(seen), "seconds": seconds}]
 
 
 def timed(sizes: dict[str, Any], batch: int, layout: dict[str, Any], steps: int) -> list[float]:
@@ -150,6 +157,12 @@ def timed(sizes: dict[str, Any], batch: int, layout: dict[str, Any], steps: int)
     return [after - before for before, after in zip(moments, moments[1:])]
 
 
+def one_job(folder: Path, job: dict[str, Any]) -> Any:
+    if "timed" in job:
+        return timed(**job["timed"])
+    return counted(Layout(**job["counted"])) if "counted" in job else killed(folder, job)
+
+
 def main() -> None:
     folder = Path(sys.argv[1])
     world = process_group()
@@ -159,7 +172,7 @@ def main() -> None:
         if isinstance(jobs, list):
             told = examine(folder, jobs)
         else:
-            told = timed(**jobs["timed"]) if "timed" in jobs else killed(folder, jobs)
+            told = one_job(folder, jobs)
     else:
         told = of_the_suite(folder)
     if world.rank == 0:
