@@ -12,13 +12,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support import parallel_ranks
-from support.parallel_ranks import COUNTED, LAYOUTS, trained
+from support.parallel_ranks import COUNTED, FAMILIES, LAYOUTS, trained
 
+import minigrad as mg
 from minigrad import nn, optim
 from minigrad.errors import ArgumentError
 from minigrad.parallel import Layout, Mesh
-from minigrad.parallel.cuts import Cut
+from minigrad.parallel.partition_spec import PartitionSpec
 from minigrad.parallel.pipeline import balanced, schedule
+from minigrad.parallel.placement import placements
 from minigrad.parallel.settings import fitting, layout_from
 from minigrad.parallel.sharded import check_elementwise
 from minigrad.random import part_of_draws, shard_of_step
@@ -38,7 +40,7 @@ def launch(count, *command, **changes):
     env = {**kept, "OPENBLAS_NUM_THREADS": "1", "MINIGRAD_TIMEOUT": "30", **changes}
     return subprocess.run(
         [MPIEXEC, "-n", str(count), sys.executable, *map(str, command)],
-        capture_output=True, text=True, timeout=100, cwd=HERE, env=env,
+        capture_output=True, text=True, timeout=200, cwd=HERE, env=env,
     )  # fmt: skip
 
 
@@ -91,7 +93,7 @@ def test_the_gradient_of_each_collective_is_its_adjoint(told):
 
 @with_mpi
 @pytest.mark.parametrize("number", range(len(COUNTED)), ids=[str(layout) for layout in COUNTED])
-def test_bytes_and_memory_are_those_of_the_formulas(told, number):
+def test_bytes_and_memory_are_those_of_the_cost_model(told, number):
     for rank in told["counted"][number]:
         assert rank["step"] == rank["expected"]["traffic"], rank["layout"]
         assert rank["held"] == rank["expected"]["memory"], rank["layout"]
@@ -186,6 +188,24 @@ def test_an_optimiser_of_whole_matrices_is_refused():
         check_elementwise(optim.Muon(model.parameters()), "tensor=2")
 
 
+@pytest.mark.parametrize(
+    ("family", "message"),
+    [
+        ("adapters", "in_proj_weight: this weight cannot be sharded over tensor-parallel ranks"),
+        ("multi-query", "its key-value heads do not divide among 2 tensor-parallel ranks"),
+        ("normalised", "up.weight: this weight cannot be sharded"),
+    ],
+)
+def test_what_tensor_parallel_ranks_cannot_shard_is_refused(family, message):
+    _, sizes = FAMILIES["adapters" if family == "adapters" else "llama"]
+    block = {"block": {"kv_heads": 1}} if family == "multi-query" else {}
+    model = mg.zoo.create("gpt", **{**sizes, "vocab": 300, "tokenizer": "bpe", **block})
+    if family == "normalised":
+        nn.utils.weight_norm(model.encoder.blocks[0].mlp.up)
+    with pytest.raises(ArgumentError, match=message):
+        placements(model, Mesh.imagined(Layout(tensor=2), 2, 0), (2,), {})
+
+
 def test_places_go_through_tensors_first():
     mesh = Mesh.__new__(Mesh)
     mesh.layout = Layout(tensor=2, pipeline=3)
@@ -221,13 +241,13 @@ def test_a_schedule_computes_each_microbatch_once_and_without_deadlock(kind, sta
         assert max(ahead) == (pieces if kind == "gpipe" else min(stages - stage, pieces))
 
 
-def test_a_cut_is_put_together_again():
-    whole, cut = np.arange(24.0).reshape(6, 4), Cut(0, [[(0, 1), (3, 5)], [(1, 3), (5, 6)]])
+def test_shards_are_put_together_again():
+    whole, spec = np.arange(24.0).reshape(6, 4), PartitionSpec(0, [[(0, 1), (3, 5)], [(1, 3), (5, 6)]])
     again = np.zeros_like(whole)
     for rank in range(2):
-        part = cut.take(whole, rank)
-        assert part.shape == cut.shape(whole.shape, rank)
-        cut.put(again, part, rank)
+        part = spec.shard(whole, rank)
+        assert part.shape == spec.local_shape(whole.shape, rank)
+        spec.write(again, part, rank)
     assert (again == whole).all()
 
 

@@ -10,13 +10,12 @@ import minigrad as mg
 from minigrad import nn, optim
 from minigrad.cli import main
 from minigrad.parallel import Layout, Mesh
-from minigrad.parallel.division import holdings
-from minigrad.parallel.edits import Edits
-from minigrad.parallel.flow import Flow
-from minigrad.parallel.formulas import memory
-from minigrad.parallel.measuring import costs_and_phases
+from minigrad.parallel.cost_model import memory
+from minigrad.parallel.patches import Patches
 from minigrad.parallel.pipeline import schedule
+from minigrad.parallel.placement import placements
 from minigrad.parallel.planning import Cluster, layouts_for, simulated
+from minigrad.parallel.profiling import profile_blocks
 from minigrad.zoo.planning import fits, plan
 
 SMALL = {"layers": 4, "dim": 32, "heads": 4, "context": 16, "vocab": 300}
@@ -30,14 +29,14 @@ def test_memory_of_all_ranks_of_a_layout_adds_up_to_the_whole():
     model = small()
     whole = sum(p.data.nbytes for p in model.parameters())
     layout = Layout(tensor=2, pipeline=2, shard=3)
-    phases = {"tokens.weight": [0], "positions.weight": [0]}  # not tied: each weight is in one place
+    uses = {"tokens.weight": [0], "positions.weight": [0]}  # not tied: each weight is in one place
     alike = [p for name, p in model.named_parameters() if p.ndim == 1 and "bias" not in name]
     total = 0
     for rank in range(8):
         mesh = Mesh.imagined(layout, 8, rank)
-        held = holdings(model, mesh, (2, 2), phases, Flow(), Edits())
-        total += memory(held, mesh)["parameters"]
-    norms = sum(h.p.data.nbytes for h in held if h.cut is None and not h.only_first)
+        placed = placements(model, mesh, (2, 2), uses)
+        total += memory(placed, mesh)["parameters"]
+    norms = sum(h.p.data.nbytes for h in placed if h.spec is None and not h.only_first)
     assert total == whole + norms and len(alike) == 9  # norms are on both tensor-parallel ranks
 
 
@@ -62,10 +61,10 @@ def test_a_pass_shows_where_parameters_are_used_and_changes_no_gradient():
     model = small()
     spec = mg.zoo.list("gpt")[0].spec
     batch = spec.example(spec.config(**SMALL))
-    costs, phases = costs_and_phases(model, spec.loss, batch)
+    costs, uses = profile_blocks(model, spec.loss, batch)
     assert len(costs) == 4 and min(costs) > 0
-    assert phases["tokens.weight"] == [0, 4] and phases["positions.weight"] == [0]
-    assert phases["encoder.norm.weight"] == [4]
+    assert uses["tokens.weight"] == [0, 4] and uses["positions.weight"] == [0]
+    assert uses["encoder.norm.weight"] == [4]
     assert all(p.grad is None for p in model.parameters())
 
 
@@ -101,9 +100,9 @@ def test_a_schedule_is_drawn_with_its_waiting():
 
 def test_slices_are_drawn_where_they_are():
     model, layout = small(), Layout(tensor=2, pipeline=2)
-    held = holdings(model, Mesh.imagined(layout, 4, 0), (3, 1), {"tokens.weight": [0, 4]}, Flow(), Edits())
-    svg = mg.viz.holders(held, layout).svg()
-    matrices = [h for h in held if len(h.shape) == 2]
+    placed = placements(model, Mesh.imagined(layout, 4, 0), (3, 1), {"tokens.weight": [0, 4]})
+    svg = mg.viz.holders(placed, layout).svg()
+    matrices = [h for h in placed if len(h.shape) == 2]
     assert svg.count('class="matrix"') == 4 * len(matrices)
     assert "encoder.blocks.0.attention.in_proj_weight: (48, 32) of (96, 32)" in svg
     assert svg.count("on other ranks") == 2 * (len(matrices) - 1)
@@ -113,12 +112,12 @@ def test_edits_are_undone():
     layer = nn.Linear(3, 2, dtype="float64")
     x = mg.ones(1, 3, dtype="float64")
     before = layer(x).numpy()
-    edits = Edits()
-    edits.wrap(layer, lambda forward, x: forward(x) * 2)
-    edits.set(layer, "bias", None)
-    edits.apply()
+    patches = Patches()
+    patches.wrap(layer, lambda forward, x: forward(x) * 2)
+    patches.set(layer, "bias", None)
+    patches.apply()
     assert layer.bias is None
-    np.testing.assert_allclose(layer(x).numpy(), 2 * (before - edits._done[1][2].numpy()))
-    edits.undo()
+    np.testing.assert_allclose(layer(x).numpy(), 2 * (before - patches._done[1][2].numpy()))
+    patches.undo()
     assert layer(x).numpy().tolist() == before.tolist() and "forward" not in vars(layer)
     assert optim.SGD(layer.parameters(), lr=1.0).param_groups[0]["params"] == [layer.weight, layer.bias]

@@ -30,11 +30,9 @@ from showing import show
 
 import minigrad as mg
 from minigrad.parallel import Layout, Mesh
-from minigrad.parallel.division import holdings
-from minigrad.parallel.edits import Edits
-from minigrad.parallel.flow import Flow
-from minigrad.parallel.formulas import memory
+from minigrad.parallel.cost_model import memory
 from minigrad.parallel.pipeline import balanced, schedule
+from minigrad.parallel.placement import placements
 from minigrad.parallel.planning import Cluster, simulated
 from minigrad.zoo.planning import plan
 
@@ -74,8 +72,8 @@ print("largest difference:", abs(sum(terms) - whole).max())
 model = mg.zoo.create("gpt:nano", layers=3, dim=16, heads=4, context=16, vocab=300)
 layout = Layout(tensor=2, pipeline=2)
 blocks_of_stages = balanced([1.0, 1.0, 1.0], 2)
-phases = {"tokens.weight": [0, 3], "positions.weight": [0]}  # after how many blocks these are used
-held = holdings(model, Mesh.imagined(layout, 4, 0), blocks_of_stages, phases, Flow(), Edits())
+uses = {"tokens.weight": [0, 3], "positions.weight": [0]}  # after how many blocks these are used
+held = placements(model, Mesh.imagined(layout, 4, 0), blocks_of_stages, uses)
 print("blocks of each stage:", blocks_of_stages)
 show(mg.viz.holders(held, layout), "25_holders")
 
@@ -114,7 +112,7 @@ for kind in ("gpipe", "1f1b"):
 sizes = {}
 for shard in (0, 1, 2, 3):
     mesh = Mesh.imagined(Layout(shard=shard), 4, 0)
-    held = holdings(model, mesh, (3,), {}, Flow(), Edits())
+    held = placements(model, mesh, (3,), {})
     sizes[shard] = memory(held, mesh)
     print(f"shard={shard}: {sizes[shard]['parameters']:8,} bytes of weights, {sizes[shard]['optimizer']:8,} of Adam's")
 print("share of a rank of four:", sum(sizes[3].values()) / sum(sizes[0].values()))

@@ -20,9 +20,9 @@ from ..ops.creation import zeros
 from ..random import position, shard_of_step, skip_keys
 from ..transforms import recompute
 from .collectives import receive, send
-from .edits import Edits, hollow
-from .flow import Flow
 from .mesh import Mesh
+from .pass_state import PassState
+from .patches import Patches, placeholder
 
 __all__ = ["balanced", "blocks_of", "check_blocks", "plan_pipeline", "plan_recompute", "schedule"]
 
@@ -91,7 +91,7 @@ def schedule(kind: str, stages: int, stage: int, pieces: int) -> list[tuple[str,
     return order
 
 
-def plan_pipeline(model: Module, mesh: Mesh, flow: Flow, edits: Edits, counts: Sequence[int]) -> None:
+def plan_pipeline(model: Module, mesh: Mesh, pass_state: PassState, patches: Patches, counts: Sequence[int]) -> None:
     """Plan what each block does on this rank's stage, given how many blocks each stage has."""
     blocks = [block for _, block in blocks_of(model)]
     begin = sum(counts[: mesh.pipeline])
@@ -100,14 +100,14 @@ def plan_pipeline(model: Module, mesh: Mesh, flow: Flow, edits: Edits, counts: S
         if not begin <= index < end:
             keys = keys_of(block)
             if index == begin - 1:
-                edits.wrap(block, partial(_received, mesh, flow, keys, block))
+                patches.wrap(block, partial(_received, mesh, pass_state, keys, block))
             else:
-                edits.wrap(block, partial(_skipped, keys, block))
+                patches.wrap(block, partial(_skipped, keys, block))
             continue
         if block.cross_attention is not None:
-            edits.wrap(block, partial(_remembering, flow))
+            patches.wrap(block, partial(_remembering, pass_state))
         if index == end - 1 and not mesh.is_last:
-            edits.wrap(block, partial(_sent, mesh, flow))
+            patches.wrap(block, partial(_sent, mesh, pass_state))
 
 
 def keys_of(block: TransformerBlock) -> int:
@@ -130,53 +130,55 @@ def keys_of(block: TransformerBlock) -> int:
 def _skipped(keys: int, block: Module, forward: Any, x: Any, memory: Any = None, **given: Any) -> Tensor:
     if block.training:
         skip_keys(keys)
-    return hollow(x.shape, x.dtype)
+    return placeholder(x.shape, x.dtype)
 
 
 def _received(
-    mesh: Mesh, flow: Flow, keys: int, block: Module, forward: Any, x: Any, memory: Any = None, **given: Any
+    mesh: Mesh, pass_state: PassState, keys: int, block: Module, forward: Any, x: Any, memory: Any = None, **given: Any
 ) -> Tensor:
     """The last block before this stage: what it made, on the stage before."""
     _skipped(keys, block, forward, x)
     group, source = mesh.pipeline_group, mesh.pipeline - 1
     made = receive(x.shape, x.dtype, group, source)
-    flow.memory = None if memory is None else receive(memory.shape, memory.dtype, group, source)
-    flow.active = True
+    pass_state.memory = None if memory is None else receive(memory.shape, memory.dtype, group, source)
+    pass_state.active = True
     return made
 
 
-def _remembering(flow: Flow, forward: Any, x: Any, memory: Any = None, **given: Any) -> Tensor:
+def _remembering(pass_state: PassState, forward: Any, x: Any, memory: Any = None, **given: Any) -> Tensor:
     """A block that looks at a memory, which an earlier stage may have made."""
-    return forward(x, memory if flow.memory is None else flow.memory, **given)
+    return forward(x, memory if pass_state.memory is None else pass_state.memory, **given)
 
 
-def _sent(mesh: Mesh, flow: Flow, forward: Any, x: Any, memory: Any = None, **given: Any) -> Tensor:
+def _sent(mesh: Mesh, pass_state: PassState, forward: Any, x: Any, memory: Any = None, **given: Any) -> Tensor:
     """The last block of this stage, and what the next stage needs."""
     made = forward(x, memory, **given)
     group, to = mesh.pipeline_group, mesh.pipeline + 1
-    flow.token = send(made, group, to)
+    pass_state.token = send(made, group, to)
     if memory is not None:
-        flow.token = flow.token + send(memory if flow.memory is None else flow.memory, group, to)
-    flow.active = False
-    return hollow(made.shape, made.dtype)
+        pass_state.token = pass_state.token + send(
+            memory if pass_state.memory is None else pass_state.memory, group, to
+        )
+    pass_state.active = False
+    return placeholder(made.shape, made.dtype)
 
 
-def plan_recompute(model: Module, flow: Flow, edits: Edits) -> None:
+def plan_recompute(model: Module, pass_state: PassState, patches: Patches) -> None:
     """Plan that blocks keep no activations: the backward computes them again."""
     for _, block in blocks_of(model):
-        edits.wrap(block, partial(recomputed, flow))
+        patches.wrap(block, partial(recomputed, pass_state))
 
 
-def recomputed(flow: Flow, forward: Any, x: Any, memory: Any = None, **given: Any) -> Tensor:
+def recomputed(pass_state: PassState, forward: Any, x: Any, memory: Any = None, **given: Any) -> Tensor:
     """A block whose activations are computed again in the backward, with the same sequence length."""
-    length, remembered = flow.length, flow.memory
+    length, remembered = pass_state.length, pass_state.memory
 
     def run(x: Any, memory: Any) -> Tensor:
-        outer, flow.length, flow.memory = (flow.length, flow.memory), length, remembered
+        outer, pass_state.length, pass_state.memory = (pass_state.length, pass_state.memory), length, remembered
         try:
             return forward(x, memory, **given)
         finally:
-            flow.length, flow.memory = outer
+            pass_state.length, pass_state.memory = outer
 
     made: Tensor = recompute(run)(x, memory)
     return made

@@ -1,6 +1,6 @@
 """Plans for machines that are not here: memory, bytes, time and efficiency of each layout, from measured costs and formulas.
 
-A rank computes its share of measured work, and communicates what `formulas` says, over a network with a latency and a rate. Nothing overlaps, as in
+A rank computes its share of measured work, and communicates what `cost_model` says, over a network with a latency and a rate. Nothing overlaps, as in
 our runs. A collective among n ranks goes round a ring: an all-reduce of b bytes takes 2 (n - 1) messages of b / n bytes, an all-gather
 and a reduce-scatter half of them.
 """
@@ -16,12 +16,10 @@ from typing import Any
 import numpy as np
 
 from ..nn import Module, TransformerBlock
-from .division import Held, holdings
-from .edits import Edits
-from .flow import Flow
-from .formulas import Load, memory, traffic
+from .cost_model import Load, memory, traffic
 from .mesh import Layout, Mesh, part_sizes
 from .pipeline import blocks_of
+from .placement import Placement, placements
 
 __all__ = ["Cluster", "Forecast", "forecast", "layouts_for", "measured_rate", "simulated"]
 
@@ -115,11 +113,11 @@ def _divisors(n: int) -> list[int]:
     return [i for i in range(1, n + 1) if n % i == 0]
 
 
-Known = dict[tuple[int, int], list[Held]]
+Known = dict[tuple[int, int], list[Placement]]
 
 
 def forecast(
-    model: Module, phases: dict[str, list[int]], layout: Layout, cluster: Cluster, batch: int, length: int, known: Known
+    model: Module, uses: dict[str, list[int]], layout: Layout, cluster: Cluster, batch: int, length: int, known: Known
 ) -> Forecast | None:
     """What to expect of a layout with so many rows of so many tokens in a batch; None if there are fewer rows than data-parallel ranks.
 
@@ -138,14 +136,14 @@ def forecast(
     fullest: dict[str, float] = {}
     for stage in range(layout.pipeline):
         mesh = Mesh.imagined(layout, cluster.ranks, stage * layout.tensor)
-        held = _held(model, mesh, counts, phases, known)
-        sizes = _sizes(held, mesh, blocks[0][1], counts[stage], load)
+        placed = _held(model, mesh, counts, uses, known)
+        sizes = _sizes(placed, mesh, blocks[0][1], counts[stage], load)
         if sum(sizes.values()) > busiest["bytes"]:
             fullest, busiest["bytes"] = sizes, sum(sizes.values())
-        work = _work(model, held, mesh, blocks, counts, load) / (cluster.rate * cluster.cores / cluster.ranks_inside)
-        bytes_of = traffic(held, mesh, counts, load)
+        work = _work(model, placed, mesh, blocks, counts, load) / (cluster.rate * cluster.cores / cluster.ranks_inside)
+        bytes_of = traffic(placed, mesh, counts, load)
         busiest["sent"] = max(busiest["sent"], sum(sum(kinds.values()) for kinds in bytes_of.values()))
-        calls = _calls(held, mesh, counts[stage], load)
+        calls = _calls(placed, mesh, counts[stage], load)
         each, end = _waits(cluster, mesh, bytes_of, calls, load)
         busiest["work"], busiest["wait"] = max(busiest["work"], work), max(busiest["wait"], each)
         busiest["end"] = max(busiest["end"], end)
@@ -153,7 +151,7 @@ def forecast(
     steady = slots * (busiest["work"] + busiest["wait"])
     seconds = steady + busiest["end"]
     mesh = Mesh.imagined(Layout(), 1, 0)
-    whole = _held(model, mesh, [len(blocks)], phases, known)
+    whole = _held(model, mesh, [len(blocks)], uses, known)
     ideal = _work(model, whole, mesh, blocks, [len(blocks)], Load(1, batch, length, dim, 4)) / (
         cluster.rate * cluster.cores * cluster.machines
     )
@@ -164,18 +162,22 @@ def forecast(
     )  # fmt: skip
 
 
-def _held(model: Module, mesh: Mesh, counts: Sequence[int], phases: dict[str, list[int]], known: Known) -> list[Held]:
+def _held(
+    model: Module, mesh: Mesh, counts: Sequence[int], uses: dict[str, list[int]], known: Known
+) -> list[Placement]:
     key = mesh.layout.tensor, mesh.layout.pipeline
     if key not in known:
-        known[key] = holdings(model, mesh, counts, phases, Flow(), Edits())
+        known[key] = placements(model, mesh, counts, uses)
     return known[key]
 
 
-def _sizes(held: Sequence[Held], mesh: Mesh, block: TransformerBlock, blocks: int, load: Load) -> dict[str, float]:
+def _sizes(
+    placed: Sequence[Placement], mesh: Mesh, block: TransformerBlock, blocks: int, load: Load
+) -> dict[str, float]:
     """The bytes of a rank, by what they hold."""
     layout = mesh.layout
-    sizes: dict[str, float] = dict(memory(held, mesh, BUFFERS))
-    own = sum(math.prod(h.local_shape(mesh.tensor)) * 4 for h in held if h.is_on(mesh.pipeline, mesh.tensor))
+    sizes: dict[str, float] = dict(memory(placed, mesh, BUFFERS))
+    own = sum(math.prod(h.local_shape(mesh.tensor)) * 4 for h in placed if h.is_on(mesh.pipeline, mesh.tensor))
     sizes["gradients"] = own / (mesh.shape[0] if layout.shard > 1 else 1)
     heads = block.attention.heads / layout.tensor
     of_block = SAVED * load.activation / layout.tensor + 2 * heads * load.rows * load.length**2 * load.itemsize
@@ -185,27 +187,29 @@ def _sizes(held: Sequence[Held], mesh: Mesh, block: TransformerBlock, blocks: in
     return sizes
 
 
-def _work(model: Module, held: Sequence[Held], mesh: Mesh, blocks: Any, counts: Sequence[int], load: Load) -> float:
+def _work(
+    model: Module, placed: Sequence[Placement], mesh: Mesh, blocks: Any, counts: Sequence[int], load: Load
+) -> float:
     """Floating-point operations of a rank for one microbatch: two for each weight and token forward, and four backward."""
     tokens = load.rows * load.length
     passes = 4 if mesh.layout.recompute or mesh.layout.shard == 3 else 3
     matrices = sum(
         math.prod(h.local_shape(mesh.tensor))
-        for h in held
+        for h in placed
         if len(h.shape) == 2 and h.is_on(mesh.pipeline, mesh.tensor) and ".blocks." in h.name
     )
     attention = 4 * tokens * load.length * load.dim / mesh.layout.tensor * counts[mesh.pipeline]
     head = 0.0
     if mesh.is_last:
-        tables = [h for h in held if h.cut is not None and h.cut.axis == 0 or len(h.shape) == 2]
+        tables = [h for h in placed if h.spec is not None and h.spec.axis == 0 or len(h.shape) == 2]
         words = max((h.shape[0] for h in tables if ".blocks." not in h.name), default=0)
         head = 2 * tokens * words * load.dim / mesh.layout.tensor
     return passes * (2 * tokens * matrices + attention) + 3 * head
 
 
-def _calls(held: Sequence[Held], mesh: Mesh, blocks: int, load: Load) -> dict[str, int]:
+def _calls(placed: Sequence[Placement], mesh: Mesh, blocks: int, load: Load) -> dict[str, int]:
     """How many collectives of each group a rank takes part in during a step."""
-    here = sum(h.is_on(mesh.pipeline, mesh.tensor) for h in held)
+    here = sum(h.is_on(mesh.pipeline, mesh.tensor) for h in placed)
     forwards = 2 if mesh.layout.recompute or mesh.layout.shard == 3 else 1
     each = 2 if mesh.layout.sequence else 1
     of_weights = {0: 1, 1: 2 * here, 2: here * (1 + load.pieces), 3: here * 3 * load.pieces}[mesh.layout.shard]

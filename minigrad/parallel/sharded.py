@@ -23,9 +23,9 @@ from ..errors import ArgumentError
 from ..nn import Module, Parameter
 from ..optim import Optimizer
 from ..runtime.process_group import ProcessGroup
-from .edits import Edits, hollow, set_data
-from .flow import Flow
 from .mesh import part_edges, part_sizes
+from .pass_state import PassState
+from .patches import Patches, placeholder, set_data
 from .pipeline import blocks_of, recomputed
 
 __all__ = ["Shards", "check_elementwise"]
@@ -51,8 +51,10 @@ def _scattered(g, group):
 class Shards:
     """The shards of this rank's parameters; each takes the place of its parameter in the optimiser."""
 
-    def __init__(self, model: Module, params: Iterable[Parameter], level: int, group: ProcessGroup, flow: Flow):
-        self.model, self.level, self.group, self.flow = model, level, group, flow
+    def __init__(
+        self, model: Module, params: Iterable[Parameter], level: int, group: ProcessGroup, pass_state: PassState
+    ):
+        self.model, self.level, self.group, self.pass_state = model, level, group, pass_state
         self.params = [p for p in params if p.node is not None]
         self.shapes = {id(p): p.shape for p in self.params}
         self.shards = {id(p): self._shard_of(p) for p in self.params}
@@ -66,7 +68,7 @@ class Shards:
         piece = p.data.reshape(-1)[start:stop]
         set_data(made, piece.copy() if self.level == 3 else piece)  # else it is written to where the whole is
         if self.level == 3:
-            set_data(p, hollow(p.shape, p.dtype).data)
+            set_data(p, placeholder(p.shape, p.dtype).data)
         return made
 
     def _places(self) -> dict[int | None, list[tuple[Parameter, list[Place]]]]:
@@ -84,15 +86,15 @@ class Shards:
             units.setdefault(unit, []).append((p, found.get(id(p), [])))
         return units
 
-    def plan(self, edits: Edits) -> None:
+    def plan(self, patches: Patches) -> None:
         """Plan that blocks get their weights just in time."""
         if self.level == 1:
             return
         for _, block in blocks_of(self.model):
             if id(block) in self._units:
-                edits.wrap(block, partial(self._with_weights, self._units[id(block)]))
+                patches.wrap(block, partial(self._with_weights, self._units[id(block)]))
                 if self.level == 3:
-                    edits.wrap(block, partial(recomputed, self.flow))
+                    patches.wrap(block, partial(recomputed, self.pass_state))
 
     def _with_weights(self, unit: list[tuple[Parameter, list[Place]]], forward: Any, *args: Any, **given: Any) -> Any:
         """The forward of a block, whose modules have whole weights meanwhile, with gradients that go to the shards."""
@@ -124,7 +126,7 @@ class Shards:
             yield
         finally:
             for p in outside:
-                p.data = hollow(p.shape, p.dtype).data
+                p.data = placeholder(p.shape, p.dtype).data
 
     def reduced(self, p: Parameter) -> Any:
         """The sum of a gradient over ranks, of which the shard gets its part."""

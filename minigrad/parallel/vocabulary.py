@@ -12,9 +12,9 @@ from ..nn import VocabularyHead
 from ..nn import functional as F
 from ..ops.creation import tensor
 from .collectives import all_gather, all_reduce, replicated
-from .edits import hollow
-from .flow import Flow
 from .mesh import Mesh, part_edges
+from .pass_state import PassState
+from .patches import placeholder
 
 __all__ = ["ParallelVocabulary"]
 
@@ -22,28 +22,30 @@ __all__ = ["ParallelVocabulary"]
 class ParallelVocabulary(VocabularyHead):
     """Each rank scores its own words; the softmax needs the greatest score and the sums of all ranks, not the scores."""
 
-    def __init__(self, mesh: Mesh, flow: Flow, words: int):
+    def __init__(self, mesh: Mesh, pass_state: PassState, words: int):
         super().__init__()
-        self.mesh, self.flow, self.words = mesh, flow, words
+        self.mesh, self.pass_state, self.words = mesh, pass_state, words
         self.group = mesh.tensor_group
         self.start, self.stop = part_edges(words, mesh.layout.tensor)[mesh.tensor]
 
     def forward(self, input: Any, weight: Any, bias: Any = None) -> Tensor:
         """The logits of all words on every rank: (…, C) -> (…, V). The last stage sends them to the others."""
         made = self.scores(input, weight, bias)
-        if self.flow.active and self.group.size > 1:
+        if self.pass_state.active and self.group.size > 1:
             made = all_gather(made, axis=-1, group=self.group, whole=self.words, alike=True)
         if self.mesh.layout.pipeline > 1:
-            known = np.array(made.data) if self.flow.active else np.empty((*made.shape[:-1], self.words), made.dtype)
+            known = (
+                np.array(made.data) if self.pass_state.active else np.empty((*made.shape[:-1], self.words), made.dtype)
+            )
             self.mesh.pipeline_group.broadcast_arrays([known], root=self.mesh.layout.pipeline - 1)
-            made = made if self.flow.active else wrap(known)
-            self.flow.begin()
+            made = made if self.pass_state.active else wrap(known)
+            self.pass_state.begin()
         return made
 
     def scores(self, input: Any, weight: Any, bias: Any = None) -> Tensor:
         """The logits of this rank's words: (…, C) -> (…, V/t)."""
-        if not self.flow.active:
-            return hollow((*input.shape[:-1], self.stop - self.start), input.dtype)
+        if not self.pass_state.active:
+            return placeholder((*input.shape[:-1], self.stop - self.start), input.dtype)
         if self.group.size == 1:
             return F.linear(input, weight, bias)
         return F.linear(replicated(input, group=self.group), weight, bias)
@@ -52,8 +54,8 @@ class ParallelVocabulary(VocabularyHead):
         self, scores: Tensor, targets: Any, *, ignore_index: int = -100, label_smoothing: float = 0.0
     ) -> Tensor:
         """The summed cross-entropy of scores (…, V/t) with targets (…)."""
-        if not self.flow.active:
-            return hollow((), scores.dtype)
+        if not self.pass_state.active:
+            return placeholder((), scores.dtype)
         options: dict[str, Any] = {"ignore_index": ignore_index, "label_smoothing": label_smoothing}
         if self.group.size == 1:
             return super().cross_entropy(scores, targets, **options)
@@ -80,7 +82,7 @@ class ParallelVocabulary(VocabularyHead):
 
     def right(self, scores: Tensor, targets: Tensor) -> Tensor:
         """How many of the targets (N,) have the greatest score of all ranks: (N, V/t) -> ()."""
-        if not self.flow.active:
+        if not self.pass_state.active:
             return wrap(np.zeros((), np.int64))
         if self.group.size == 1:
             return super().right(scores, targets)

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..engine.modes import no_grad
 from ..errors import ArgumentError, CallError
-from ..parallel.division import Division
+from ..parallel.distributed_model import DistributedModel
 from ..random import random_state, restore_random_state
 from ..runtime.process_group import process_group
 from .loss_terms import Totals, checked_terms
@@ -50,7 +50,7 @@ def evaluate(
     loss: Callable[[Any, Any], Any],
     valid: Any,
     metrics: Iterable[str] = (),
-    division: Division | None = None,
+    distributed: DistributedModel | None = None,
 ) -> dict[str, float]:
     """The mean loss over one epoch of a sampler, which keeps its position; or the named numbers that `valid(called)` returns.
 
@@ -59,7 +59,7 @@ def evaluate(
     """
     group = process_group()
     if not hasattr(valid, "state_dict"):
-        with nullcontext() if division is None else division.whole():
+        with nullcontext() if distributed is None else distributed.whole():
             values = _named_numbers(valid(called)) if group.rank == 0 else None
         return dict(group.broadcast(values))
     position = valid.state_dict()
@@ -67,8 +67,8 @@ def evaluate(
     try:
         if hasattr(valid, "restart"):  # it may be the training data itself, in the middle of an epoch
             valid.restart()
-        if division is not None:
-            _evaluate_together(called, loss, valid, division, totals)
+        if distributed is not None:
+            _evaluate_together(called, loss, valid, distributed, totals)
         else:
             for number, batch in enumerate(valid):
                 if number % group.size == group.rank:
@@ -84,9 +84,9 @@ def evaluate(
     return totals.means()
 
 
-def _evaluate_together(called: Any, loss: Any, valid: Any, division: Division, totals: Totals) -> None:
+def _evaluate_together(called: Any, loss: Any, valid: Any, distributed: DistributedModel, totals: Totals) -> None:
     """Data-parallel ranks take a batch each, all at once: who has none left computes another's, and does not count it."""
-    mesh, loss = division.mesh, division.loss(loss)
+    mesh, loss = distributed.mesh, distributed.loss(loss)
     size = mesh.data_group.size
     waiting: list[Any] = []
 
@@ -97,7 +97,7 @@ def _evaluate_together(called: Any, loss: Any, valid: Any, division: Division, t
         totals.add(terms if here and mesh.counts_loss else dict.fromkeys(terms, (0.0, 0)))
         waiting.clear()
 
-    with division.present():
+    with distributed.present():
         for batch in valid:
             waiting.append(batch)
             if len(waiting) == size:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..engine.tensor import Tensor
-from ..errors import ArgumentError, CallError, NonFiniteError
+from ..errors import CallError, NonFiniteError
 from ..nn.clipping import clip_factor
 from ..optim import Optimizer
-from ..parallel.division import Division
-from ..parallel.measuring import costs_and_phases
+from ..parallel.distributed_model import DistributedModel, parallelize
 from ..parallel.mesh import Mesh
-from ..parallel.pipeline import balanced, blocks_of, check_blocks, schedule
+from ..parallel.pipeline import balanced, check_blocks, schedule
+from ..parallel.profiling import profile_blocks
 from ..parallel.timeline import spent
 from ..random import new_seed, shard_of_step
 from .accumulation import Divisors, known_units, total_loss
@@ -31,21 +31,13 @@ __all__ = ["ParallelStep", "divide"]
 MEASURED = 4  # rows of a batch with which the cost of blocks is measured
 
 
-def divide(trainer: Trainer, mesh: Mesh) -> Division:
-    """Cut the model and the optimiser of a trainer, which are whole and alike on every rank."""
-    counts, phases = [len(blocks_of(trainer.model))], {}
-    if mesh.layout.pipeline > 1:
-        counts, phases = mesh.world.broadcast(_measured(trainer, mesh) if mesh.world.rank == 0 else None)
-        if sum(counts) != len(blocks_of(trainer.model)):
-            raise ArgumentError(
-                "the stages of the pipeline have other blocks than the model",
-                f"{len(blocks_of(trainer.model))} in all",
-                counts,
-            )
-        trainer.stages = list(counts)
-    division = Division(trainer.model, trainer.optimizer, mesh, counts, phases)
-    division.cut()
-    return division
+def divide(trainer: Trainer, mesh: Mesh) -> DistributedModel:
+    """Divide the model and the optimiser of a trainer, which are whole and alike on every rank."""
+    if mesh.layout.pipeline == 1:
+        return parallelize(trainer.model, trainer.optimizer, mesh)
+    counts, uses = mesh.world.broadcast(_measured(trainer, mesh) if mesh.world.rank == 0 else None)
+    trainer.stages = list(counts)
+    return parallelize(trainer.model, trainer.optimizer, mesh, counts, uses)
 
 
 def _measured(trainer: Trainer, mesh: Mesh) -> tuple[list[int], dict[str, list[int]]]:
@@ -56,10 +48,10 @@ def _measured(trainer: Trainer, mesh: Mesh) -> tuple[list[int], dict[str, list[i
         batch = shard_batch(next(iter(trainer.data)), 1)[0].batch
         rows = row_count(batch)
         few = shard_batch(batch, max((rows or 1) // MEASURED, 1))[0].batch
-        costs, phases = costs_and_phases(trainer.model, trainer.loss, few)
+        costs, uses = profile_blocks(trainer.model, trainer.loss, few)
     trainer.data.load_state_dict(position)
     known = trainer.stages if trainer.stages is not None and len(trainer.stages) == mesh.layout.pipeline else None
-    return list(mesh.layout.stages or known or balanced(costs, mesh.layout.pipeline)), phases
+    return list(mesh.layout.stages or known or balanced(costs, mesh.layout.pipeline)), uses
 
 
 class _Piece(NamedTuple):
@@ -81,29 +73,29 @@ class ParallelStep(TrainStep):
         loss: Callable[[Any, Any], Any],
         optimizer: Optimizer,
         clip_norm: float | None,
-        division: Division,
+        distributed: DistributedModel,
     ):
-        super().__init__(model, division.loss(loss), optimizer, None, clip_norm, threads=1)
-        self.division, self.mesh = division, division.mesh
-        self.group = division.mesh.data_group
+        super().__init__(model, distributed.loss(loss), optimizer, None, clip_norm, threads=1)
+        self.distributed, self.mesh = distributed, distributed.mesh
+        self.group = distributed.mesh.data_group
 
     def step(self, batches: Sequence[Any], number: int) -> StepResult:
         result = super().step(batches, number)
         with spent("gather"):
-            self.division.after_step()
+            self.distributed.after_step()
         return result
 
     def _gradients(self, batches: Sequence[Any]) -> tuple[Totals, float, float]:
         self.optimizer.zero_grad()
         self.called.zero_grad()
-        with self.division.present():
+        with self.distributed.present():
             totals, divisors = self._accumulated(batches)
         with spent("reduce"):
-            self.division.reduce_gradients()
+            self.distributed.reduce_gradients()
         totals = self._reduced(totals)
         totals.check_units()
         factor = divisors.remaining(totals)
-        norm = self.division.grad_norm() * factor
+        norm = self.distributed.grad_norm() * factor
         return totals, norm, factor * clip_factor(norm, self.max_norm)
 
     def _pieces(self, batches: Sequence[Any]) -> Iterator[_Piece]:
@@ -169,7 +161,7 @@ class ParallelStep(TrainStep):
     def _loss_of(self, terms: Terms, divisors: Divisors, metrics: frozenset[str], counts: bool) -> Tensor:
         """What this rank's backward begins with: the loss, or on other stages what was sent."""
         if not self.mesh.is_last:
-            token: Tensor = self.division.flow.token
+            token: Tensor = self.distributed.pass_state.token
             return token
         total = total_loss(terms, divisors.units, metrics)
         if total is None or not counts:  # other ranks wait for gradients all the same

@@ -16,7 +16,7 @@ from ..errors import ArgumentError, CheckpointError, NonFiniteError, nearest
 from ..metrics import spelled
 from ..optim import MixedPrecision, Optimizer, Plateau, Schedule
 from ..parallel import Layout, Mesh
-from ..parallel.division import Division
+from ..parallel.distributed_model import DistributedModel
 from ..parallel.mesh import check_alike
 from ..random import seed_everything
 from ..runtime.process_group import process_group
@@ -153,7 +153,7 @@ class Trainer(Constructed):
         self._last: Totals | None = None  # of the last step
         self.group = process_group()
         self.stages: list[int] | None = None  # of a pipeline: how many blocks each has
-        self.division: Division | None = None  # while a model that is divided is trained
+        self.distributed: DistributedModel | None = None  # while a model that is divided is trained
         self.progress = Progress(shown=progress and self.group.rank == 0)
         self._frames = FrameWriter()
         self._handlers = Events(self.callbacks)
@@ -219,10 +219,10 @@ class Trainer(Constructed):
                     self.progress.say(report)
                 with StopSignal(verbose=self.group.rank == 0) as signal:
                     self._loop(signal)
-                if self.division is not None:
-                    self.division.join()
+                if self.distributed is not None:
+                    self.distributed.join()
         finally:
-            self.division = None
+            self.distributed = None
             self.progress.close()
             self._close()
         self._handlers.emit("stop", self, {"reason": self._reason})
@@ -264,15 +264,15 @@ class Trainer(Constructed):
 
     def _step_of(self) -> TrainStep:
         """What takes the steps."""
-        if self.division is not None:
-            return ParallelStep(self.model, self.loss, self.optimizer, self.clip_norm, self.division)
+        if self.distributed is not None:
+            return ParallelStep(self.model, self.loss, self.optimizer, self.clip_norm, self.distributed)
         return TrainStep(
             self.model, self.loss, self.optimizer, self.scaler, self.clip_norm, compiled=compiled_loss(self)
         )
 
     def _whole(self, optimizer: bool = False) -> AbstractContextManager[None]:
         """Inside, rank 0 has the whole model."""
-        return nullcontext() if self.division is None else self.division.whole(optimizer)
+        return nullcontext() if self.distributed is None else self.distributed.whole(optimizer)
 
     def _draw(self) -> None:
         if self.draw is not None:
@@ -345,7 +345,7 @@ class Trainer(Constructed):
 
     def _validate(self) -> dict[str, float]:
         with evaluation_mode(self.model):
-            values = evaluate(self.scaler or self.model, self.loss, self.valid, self._metrics, self.division)
+            values = evaluate(self.scaler or self.model, self.loss, self.valid, self._metrics, self.distributed)
             shown = None
             if self.samples is not None:
                 with self._whole():
@@ -404,7 +404,7 @@ class Trainer(Constructed):
 
     def _save_is_due(self) -> bool:
         is_late = self.save_every is None and monotonic() - self._saved_at > SAVE_SECONDS
-        if self.division is not None:  # all ranks take part, and their clocks differ
+        if self.distributed is not None:  # all ranks take part, and their clocks differ
             is_late = self.group.broadcast(is_late)
         return self._due(self.save_every) or is_late
 
@@ -452,7 +452,7 @@ class Trainer(Constructed):
             self.compiled, self.compile_reason = choose(self) if self.mesh is None else (False, "it is divided")
         broadcast_state(self.group, self)
         if self.mesh is not None:
-            self.division = divide(self, self.mesh)
+            self.distributed = divide(self, self.mesh)
         if self._saved_step is None and self._run is not None:
             self._run.write_config({"config": self.config, "training": arguments_of(self), "versions": versions()})
 

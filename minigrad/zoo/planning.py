@@ -6,9 +6,9 @@ from typing import Any
 
 from .. import nn
 from ..errors import ArgumentError
-from ..parallel.measuring import costs_and_phases
 from ..parallel.pipeline import blocks_of
 from ..parallel.planning import Cluster, Forecast, Known, forecast, layouts_for
+from ..parallel.profiling import profile_blocks
 from .config import configure
 from .registry import blamed
 from .spec import ModelSpec
@@ -31,10 +31,10 @@ def plan(name: str, cluster: Cluster, batch: int, overrides: Any = None, length:
     if not blocks_of(model):
         raise ArgumentError(f"{spec.name} has no blocks that could be divided", "a transformer", spec.name)
     tokens = length if length is not None else int(getattr(config, "context", 64))
-    phases = _phases(spec, len(blocks_of(model)))
+    uses = _uses(spec, len(blocks_of(model)))
     known: Known = {}
     found = [
-        forecast(model, phases, layout, cluster, batch, tokens, known) for layout in layouts_for(model, cluster.ranks)
+        forecast(model, uses, layout, cluster, batch, tokens, known) for layout in layouts_for(model, cluster.ranks)
     ]
     made = [one for one in found if one is not None]
     if not made:
@@ -49,11 +49,11 @@ def fits(one: Forecast, cluster: Cluster) -> bool:
     return one.bytes * cluster.ranks_inside <= cluster.memory
 
 
-def _phases(spec: ModelSpec, blocks: int) -> dict[str, list[int]]:
+def _uses(spec: ModelSpec, blocks: int) -> dict[str, list[int]]:
     """After how many blocks each parameter outside of them is used, as a small model of the same kind shows."""
     known = set(vars(configure(spec, None, spec.tiny or {})))
     config = configure(spec, None, {**(spec.tiny or {}), **{k: v for k, v in SMALL.items() if k in known}})
     model = spec.build(config)
-    _, phases = costs_and_phases(model, spec.loss, spec.example(config), passes=1)
+    _, uses = profile_blocks(model, spec.loss, spec.example(config), passes=1)
     few = len(blocks_of(model))
-    return {name: sorted({phase * blocks // few for phase in used}) for name, used in phases.items()}
+    return {name: sorted({phase * blocks // few for phase in used}) for name, used in uses.items()}

@@ -20,7 +20,7 @@ import numpy as np
 import minigrad as mg
 from minigrad import optim
 from minigrad.parallel import Layout, collectives
-from minigrad.parallel.formulas import Load, memory, traffic
+from minigrad.parallel.cost_model import Load, memory, traffic
 from minigrad.parallel.mesh import part_sizes
 from minigrad.runtime.process_group import process_group
 from minigrad.train import Trainer
@@ -33,6 +33,26 @@ SIZES: dict[str, dict[str, Any]] = {
     "bert": {"layers": 4, "heads": 4, "dim": 16, "hidden": 24, "batch": 200, "examples": 60, "context": 32},
     "translator": {"corpus": "reverse", "pairs": 60, "depth": 2, "dim": 16, "heads": 4, "hidden": 24, "batch": 80},
 }
+LLAMA = {
+    **SIZES["gpt"], "layers": 2, "norm": "rms", "activation": "swiglu", "positions": "rotary", "bias": False, "tied": False,
+    "hidden": 24, "rotary": {"style": "half"}, "block": {"kv_heads": 2},
+}  # fmt: skip
+CAPPED = {"head_dim": 6, "kv_heads": 2, "scale": 0.4, "softcap": 5.0, "sandwich": True, "window": [4, None]}
+FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {  # models as imported ones of these families are built
+    "llama": ("gpt", LLAMA),
+    "qwen3": ("gpt", {**LLAMA, "block": {"kv_heads": 2, "qk_norm": "rms", "head_dim": 8, "window": [4, None]}}),
+    "gemma2": ("gpt", {**LLAMA, "tied": True, "scaled": True, "logit_softcap": 3.0, "block": CAPPED}),
+    "neox": ("gpt", {**LLAMA, "norm": "layer", "activation": "gelu", "block": {"parallel": True}}),
+    "bert-base": ("bert", {**SIZES["bert"], "layers": 2, "norm": "post", "positions": "learned"}),
+    "marian": (
+        "translator",
+        {
+            **SIZES["translator"], "norm_first": False, "head_bias": True, "activation": "silu",
+            "decoder": {"recurrence": "ssru"},
+        },
+    ),
+    "adapters": ("gpt", {**SIZES["gpt"], "layers": 2, "lora": 2}),
+}  # fmt: skip
 LAYOUTS: list[tuple[str, dict[str, Any]]] = [
     ("gpt", {"tensor": 2, "pipeline": 2}),
     ("gpt", {"tensor": 4, "sequence": False}),
@@ -44,14 +64,22 @@ LAYOUTS: list[tuple[str, dict[str, Any]]] = [
     ("translator", {"tensor": 2, "pipeline": 2, "recompute": True}),
     ("translator", {"shard": 1}),
     ("translator", {"pipeline": 2, "shard": 2}),
+    ("llama", {"tensor": 2, "shard": 3}),
+    ("qwen3", {"tensor": 2, "pipeline": 2}),
+    ("gemma2", {"tensor": 2, "pipeline": 2}),
+    ("neox", {"tensor": 4}),
+    ("bert-base", {"tensor": 2, "pipeline": 2}),
+    ("marian", {"tensor": 2, "pipeline": 2}),
+    ("adapters", {"pipeline": 2, "shard": 1}),
 ]
 STEPS = 4
 
 
 def trained(name: str, layout: Layout | None = None, steps: int = STEPS, dtype: str = "float64", **options: Any) -> Any:
     """Train a small model with dropout, clipping and accumulation; returns its losses and norms, weights, and trainer."""
-    spec, _ = named(name)
-    config = configure(spec, None, {**SIZES[name], "dropout": 0.2})
+    model_name, sizes = FAMILIES[name] if name in FAMILIES else (name, SIZES[name])
+    spec, _ = named(model_name)
+    config = configure(spec, None, {**sizes, "dropout": 0.2})
     mg.manual_seed(3)
     given = data_of(spec, config, None)
     config = given.config or config
@@ -193,15 +221,15 @@ def counted(layout: Layout) -> list[dict[str, Any]]:
     seen: list[dict[str, dict[str, int]]] = []
     held: dict[str, int] = {}
     trainer.on("step", lambda trainer, _: seen.append(trainer.mesh.traffic()))
-    trainer.on("step", lambda trainer, _: held.update(trainer.division.memory()))
+    trainer.on("step", lambda trainer, _: held.update(trainer.distributed.memory()))
     whole = [p.data.nbytes for p in model.parameters()]
     expected: dict[str, Any] = {}
 
     def foresee(trainer: Any, _: Any) -> None:
-        mesh, division = trainer.mesh, trainer.division
+        mesh, distributed = trainer.mesh, trainer.distributed
         load = Load(layout.pieces, 8 // mesh.shape[0] // layout.pieces, 8, config.dim, 4)
-        expected["traffic"] = traffic(division.held, mesh, division.counts, load)
-        expected["memory"] = memory(division.held, mesh)
+        expected["traffic"] = traffic(distributed.placements, mesh, distributed.counts, load)
+        expected["memory"] = memory(distributed.placements, mesh)
 
     trainer.on("step", foresee)
     trainer.train()

@@ -74,10 +74,10 @@ def _box(one: Any, left: float, y: float, first: float, scale: float) -> Group:
     return Group(shapes, "span", tip)
 
 
-def holders(held: Sequence[Any], layout: Any, width: float = 720, most: int = 40) -> Scene:
-    """Who holds which slice of which matrix: a row for each of `Division.held` with two axes, a column for each rank that holds the model."""
+def holders(placements: Sequence[Any], layout: Any, width: float = 720, most: int = 40) -> Scene:
+    """Who holds which slice of which matrix: a row for each placement of a matrix, a column for each rank that holds the model."""
     places = [(stage, tensor) for stage in range(layout.pipeline) for tensor in range(layout.tensor)]
-    rows = [one for one in held if len(one.shape) == 2][:most]
+    rows = [one for one in placements if len(one.shape) == 2][:most]
     titles = [f"stage {stage}" + (f", {tensor}" if layout.tensor > 1 else "") for stage, tensor in places]
     names = [clean(one.name, 44) for one in rows]
     left = min(widest(names, SIZE) + 2 * GAP, width / 2)
@@ -100,13 +100,13 @@ def _matrix(one: Any, stage: int, tensor: int, x: float, y: float) -> Group:
     shapes: list[Any] = [Rect(x, y, wide, high, None, "grid")]
     if not one.is_on(stage, tensor):
         return Group(shapes, "matrix", f"{one.name}: on other ranks")
-    ranges = [[(0, one.shape[0])]] if one.cut is None else one.cut.ranges
-    own = ranges[tensor if one.cut is not None else 0]
-    across = one.cut is not None and one.cut.axis == 1
+    ranges = [[(0, one.shape[0])]] if one.spec is None else one.spec.ranges
+    own = ranges[tensor if one.spec is not None else 0]
+    across = one.spec is not None and one.spec.axis == 1
     whole = one.shape[1 if across else 0]
     for start, stop in own:
         a, b = start / whole, stop / whole
         px, py, w, h = (x + a * wide, y, (b - a) * wide, high) if across else (x, y + a * high, wide, (b - a) * high)
         shapes.append(Rect(px, py, w, h, "parameter", "parameter-line"))
-    part = one.shape if one.cut is None else one.local_shape(tensor)
+    part = one.shape if one.spec is None else one.local_shape(tensor)
     return Group(shapes, "matrix", f"{one.name}: {part} of {one.shape}")

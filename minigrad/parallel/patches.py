@@ -16,12 +16,12 @@ from ..engine.graph import leaf
 from ..engine.tensor import Tensor, wrap
 from ..nn import Module
 
-__all__ = ["Edits", "hollow", "set_data"]
+__all__ = ["Patches", "placeholder", "set_data"]
 
 _ABSENT = object()
 
 
-class Edits:
+class Patches:
     """A list of changes to attributes of modules; each is made from what was there before."""
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class Edits:
         changes.note()
 
 
-def hollow(shape: tuple[int, ...], dtype: Any) -> Tensor:
+def placeholder(shape: tuple[int, ...], dtype: Any) -> Tensor:
     """Zeros that take no memory, in the place of what another rank computes."""
     return wrap(np.broadcast_to(np.zeros((), dtype), shape))
 

@@ -1,4 +1,4 @@
-"""A cut: which part of an array each tensor-parallel rank has."""
+"""A partition spec: which shard of an array each tensor-parallel rank has."""
 
 from __future__ import annotations
 
@@ -7,37 +7,37 @@ from typing import Any
 
 from ..engine.backend import backend_of
 
-__all__ = ["Cut"]
+__all__ = ["PartitionSpec"]
 
 
 @dataclass(frozen=True)
-class Cut:
+class PartitionSpec:
     """For each rank, the ranges along an axis that it has.
 
     >>> import numpy as np
-    >>> cut = Cut(0, [[(0, 1), (2, 3)], [(1, 2), (3, 4)]])
-    >>> cut.take(np.arange(4), 1).tolist(), cut.shape((4,), 1)
+    >>> spec = PartitionSpec(0, [[(0, 1), (2, 3)], [(1, 2), (3, 4)]])
+    >>> spec.shard(np.arange(4), 1).tolist(), spec.local_shape((4,), 1)
     ([1, 3], (2,))
     """
 
     axis: int
     ranges: list[list[tuple[int, int]]]
 
-    def shape(self, whole: tuple[int, ...], rank: int) -> tuple[int, ...]:
-        """The shape of a rank's part."""
+    def local_shape(self, whole: tuple[int, ...], rank: int) -> tuple[int, ...]:
+        """The shape of a rank's shard."""
         made = list(whole)
         made[self.axis] = sum(b - a for a, b in self.ranges[rank])
         return tuple(made)
 
-    def take(self, whole: Any, rank: int) -> Any:
-        """A rank's part, as an array of its own."""
+    def shard(self, whole: Any, rank: int) -> Any:
+        """A rank's shard, as an array of its own."""
         return backend_of(whole).xp.concatenate([whole[self._place(a, b)] for a, b in self.ranges[rank]], self.axis)
 
-    def put(self, whole: Any, part: Any, rank: int) -> None:
-        """Write a rank's part into the whole."""
+    def write(self, whole: Any, shard: Any, rank: int) -> None:
+        """Write a rank's shard into the whole."""
         start = 0
         for a, b in self.ranges[rank]:
-            whole[self._place(a, b)] = part[self._place(start, start + b - a)]
+            whole[self._place(a, b)] = shard[self._place(start, start + b - a)]
             start += b - a
 
     def _place(self, a: int, b: int) -> tuple[slice, ...]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["Flow"]
+__all__ = ["PassState"]
 
 
-class Flow:
+class PassState:
     """Whether this rank computes at the moment, or another stage; what it received, and what it sent.
 
     A rank runs the whole of `loss(model, batch)`. What belongs to other stages works on zeros that take no memory.

@@ -6,16 +6,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .division import Held
 from .mesh import Mesh, part_sizes
+from .placement import Placement
 
 __all__ = ["Load", "memory", "traffic"]
 
 
-def memory(held: Sequence[Held], mesh: Mesh, buffers: int = 2) -> dict[str, int]:
+def memory(placed: Sequence[Placement], mesh: Mesh, buffers: int = 2) -> dict[str, int]:
     """The bytes of weights and of the optimiser's state, with so many buffers for each weight, on a rank."""
     parameters = state = 0
-    for h in held:
+    for h in placed:
         if h.is_on(mesh.pipeline, mesh.tensor):
             size = math.prod(h.local_shape(mesh.tensor))
             mine = part_sizes(size, mesh.shape[0])[mesh.data] if mesh.layout.shard and h.trained else size
@@ -40,16 +40,16 @@ class Load:
         return self.rows * self.length * self.dim * self.itemsize
 
 
-def traffic(held: Sequence[Held], mesh: Mesh, counts: Sequence[int], load: Load) -> dict[str, dict[str, int]]:
+def traffic(placed: Sequence[Placement], mesh: Mesh, counts: Sequence[int], load: Load) -> dict[str, dict[str, int]]:
     """The bytes of each kind of collective of a rank in a step, by group, as `Mesh.traffic` counts them."""
     return {
-        "data": _of_data(held, mesh, load),
+        "data": _of_data(placed, mesh, load),
         "pipeline": _of_pipeline(mesh, load),
-        "tensor": _of_tensor(held, mesh, counts[mesh.pipeline], load),
+        "tensor": _of_tensor(placed, mesh, counts[mesh.pipeline], load),
     }
 
 
-def _of_tensor(held: Sequence[Held], mesh: Mesh, blocks: int, load: Load) -> dict[str, int]:
+def _of_tensor(placed: Sequence[Placement], mesh: Mesh, blocks: int, load: Load) -> dict[str, int]:
     layout, ends = mesh.layout, (mesh.pipeline == 0) + mesh.is_last
     if layout.tensor == 1:
         return {}
@@ -65,7 +65,7 @@ def _of_tensor(held: Sequence[Held], mesh: Mesh, blocks: int, load: Load) -> dic
     else:
         found["all_reduce"] += 2 * blocks * (forwards + 1) * size
     found = {kind: load.pieces * count for kind, count in found.items()}
-    found["all_reduce"] += sum(_summed(h, mesh) for h in held if h.summed)  # the gradients of norms, once a step
+    found["all_reduce"] += sum(_summed(h, mesh) for h in placed if h.partial)  # the gradients of norms, once a step
     return {kind: count for kind, count in found.items() if count}
 
 
@@ -78,10 +78,10 @@ def _of_pipeline(mesh: Mesh, load: Load) -> dict[str, int]:
     return {"send": sent} if sent else {}
 
 
-def _of_data(held: Sequence[Held], mesh: Mesh, load: Load) -> dict[str, int]:
+def _of_data(placed: Sequence[Placement], mesh: Mesh, load: Load) -> dict[str, int]:
     if mesh.shape[0] == 1:
         return {}
-    level, trained = mesh.layout.shard, [h for h in held if h.trained]
+    level, trained = mesh.layout.shard, [h for h in placed if h.trained]
     inside = _bytes([h for h in trained if ".blocks." in f".{h.name}"], mesh)
     outside = _bytes([h for h in trained if ".blocks." not in f".{h.name}"], mesh)
     agreed = 8  # the units of the first microbatch
@@ -92,17 +92,19 @@ def _of_data(held: Sequence[Held], mesh: Mesh, load: Load) -> dict[str, int]:
     return {"all_reduce": agreed, "all_gather": gathered, "reduce_scatter": scattered}
 
 
-def _summed(held: Held, mesh: Mesh) -> int:
+def _summed(placed: Placement, mesh: Mesh) -> int:
     """The bytes of a gradient of which each tensor-parallel rank has a term, or of this rank's shard of it."""
-    whole = _bytes([held], mesh)
-    if mesh.layout.shard < 2 or ".blocks." not in f".{held.name}":
+    whole = _bytes([placed], mesh)
+    if mesh.layout.shard < 2 or ".blocks." not in f".{placed.name}":
         return whole
-    size = held.p.dtype.itemsize
+    size = placed.p.dtype.itemsize
     return part_sizes(whole // size, mesh.shape[0])[mesh.data] * size
 
 
-def _bytes(held: Sequence[Held], mesh: Mesh) -> int:
+def _bytes(placed: Sequence[Placement], mesh: Mesh) -> int:
     """The bytes of these parameters on a rank."""
     return sum(
-        math.prod(h.local_shape(mesh.tensor)) * h.p.dtype.itemsize for h in held if h.is_on(mesh.pipeline, mesh.tensor)
+        math.prod(h.local_shape(mesh.tensor)) * h.p.dtype.itemsize
+        for h in placed
+        if h.is_on(mesh.pipeline, mesh.tensor)
     )

@@ -12,13 +12,13 @@ from ..engine.tensor import Tensor
 from ..engine.writes import tick
 from ..nn import Module
 from ..random import shard_of_step
-from .edits import Edits
+from .patches import Patches
 from .pipeline import blocks_of
 
-__all__ = ["costs_and_phases"]
+__all__ = ["profile_blocks"]
 
 
-def costs_and_phases(
+def profile_blocks(
     model: Module, loss: Callable[[Any, Any], Any], batch: Any, passes: int = 4
 ) -> tuple[list[float], dict[str, list[int]]]:
     """The seconds of each block, forward and backward, with those before the first and after the last added to these; and for
@@ -31,25 +31,25 @@ def costs_and_phases(
     times: list[list[float]] = []
     grads = [(p, p.grad) for p in model.parameters()]
     for _ in range(passes):  # the first one warms up
-        clock, edits = _Clock(), Edits()
+        clock, patches = _Clock(), Patches()
         for block in blocks:
-            edits.wrap(block, partial(_timed, clock))
-        edits.apply()
+            patches.wrap(block, partial(_timed, clock))
+        patches.apply()
         begin = perf_counter()
         try:
             with shard_of_step(0, 0, 1):
                 terms = loss(model, batch)
         finally:
-            edits.undo()
+            patches.undo()
         times.append([clock.first - begin, *clock.seconds, perf_counter() - clock.last])
     amounts = [amount for amount, _ in terms.values() if isinstance(amount, Tensor) and amount.requires_grad]
-    phases: dict[str, list[int]] = {}
+    uses: dict[str, list[int]] = {}
     names = {p.node: name for name, p in model.named_parameters() if id(p) not in inside and p.node is not None}
     for node in collect([amount.node for amount in amounts if amount.node is not None]):
         for parent in node.parents:
             if parent in names:
                 phase = sum(time <= node.time for time in clock.ticks)
-                phases.setdefault(names[parent], []).append(phase)
+                uses.setdefault(names[parent], []).append(phase)
     for p, grad in grads:
         p.grad = grad
     before, *inside_blocks, after = (
@@ -58,7 +58,7 @@ def costs_and_phases(
     costs = list(inside_blocks)
     costs[0] += before
     costs[-1] += after
-    return costs, {name: sorted(set(found)) for name, found in phases.items()}
+    return costs, {name: sorted(set(found)) for name, found in uses.items()}
 
 
 class _Clock:
