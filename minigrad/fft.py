@@ -1,8 +1,9 @@
-"""Discrete Fourier transforms under the names of `numpy.fft`, differentiable for real signals: `mg.fft.irfft(mg.fft.rfft(x) * h)`.
+"""Discrete Fourier transforms under the names of `numpy.fft`, and PyTorch's `stft`: `mg.fft.irfft(mg.fft.rfft(x) * h)`.
 
-A complex tensor has values but no derivative. So what a transform gives is a complex Tensor where nothing needs a
-gradient, and otherwise a `Spectrum`: a pair of real tensors, with the arithmetic of complex numbers, through which
-derivatives of any order pass. Code that adds, multiplies, indexes, takes `abs` and transforms back works with both.
+They are differentiable for real signals. A complex tensor has values but no derivative. So what a transform gives is a
+complex Tensor where nothing needs a gradient, and otherwise a `Spectrum`: a pair of real tensors, with the arithmetic of
+complex numbers, through which derivatives of any order pass. Code that adds, multiplies, indexes, takes `abs` and transforms
+back works with both.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ import numpy as np
 from . import functions as f
 from .engine.tensor import Tensor
 from .errors import ArgumentError, DtypeError, GradientError, axes_of, axis_problem, is_whole, public
-from .ops.creation import get_default_dtype, tensor, zeros_like
+from .ops.creation import get_default_dtype, ones, tensor, zeros_like
 from .ops.fourier import _fft, _irfft, _join, _rfft
 
 __all__ = [
     "Spectrum", "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft",
-    "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
+    "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn", "stft",
 ]  # fmt: skip
 
 
@@ -304,6 +305,46 @@ def fftfreq(n: int, d: float = 1.0, dtype: Any = None, device: str | None = None
 def rfftfreq(n: int, d: float = 1.0, dtype: Any = None, device: str | None = None) -> Tensor:
     """The frequencies of the elements of `rfft`, for samples `d` apart, as NumPy's."""
     return tensor(np.fft.rfftfreq(n, d), dtype=dtype or get_default_dtype(), device=device)
+
+
+def stft(
+    input: Any, n_fft: int, hop_length: int | None = None, win_length: int | None = None, window: Any = None,
+    center: bool = True, pad_mode: str = "reflect",
+) -> Any:  # fmt: skip
+    """The transform of short pieces of a real signal, as PyTorch's: (…, L) -> (…, n_fft // 2 + 1, pieces).
+
+    A piece of `n_fft` samples begins every `hop_length`, a quarter of it unless given, and is multiplied by `window`, ones
+    unless given, whose `win_length` numbers stand in its middle. With `center` the pieces are centred on their places, and
+    the signal goes on at both ends by `pad_mode`, one of those of `mg.pad`.
+
+    >>> import minigrad as mg
+    >>> mg.fft.stft(mg.ones(2, 100), 16).shape
+    (2, 9, 26)
+    """
+    x = _real_signal("stft", input)
+    hop = n_fft // 4 if hop_length is None else hop_length
+    width = (n_fft if win_length is None else win_length) if window is None else len(window)
+    if (
+        not all(map(is_whole, (n_fft, hop, width)))
+        or not (hop >= 1 and 1 <= width <= n_fft)
+        or win_length not in (None, width)
+    ):
+        got = f"n_fft={n_fft!r}, hop_length={hop!r}, win_length={win_length!r}, a window of {width!r}"
+        raise ArgumentError(
+            "stft: these sizes do not fit", "hop_length from 1 up, a window of up to n_fft numbers", got
+        )
+    if center:
+        x = f.pad(x, [(0, 0)] * (x.ndim - 1) + [(n_fft // 2,) * 2], mode=pad_mode)
+    if x.shape[-1] < n_fft:
+        raise ArgumentError("stft: the signal is shorter than one piece", f"{n_fft} samples or more", x.shape[-1])
+    starts = np.arange(0, x.shape[-1] - n_fft + 1, hop)
+    pieces = f.take(x, starts[:, None] + np.arange(n_fft), axis=-1)  # (…, pieces, n_fft)
+    if window is not None or width < n_fft:
+        shape = ones(width, dtype=x.dtype, device=x.device) if window is None else _real_signal("stft", window)
+        before = (n_fft - width) // 2
+        pieces = pieces * f.pad(shape, (before, n_fft - width - before))
+    real, imag = (part.mT for part in _rfft(pieces, axis=-1))
+    return _result(real, imag)
 
 
 def _shifted(x: Any, axes: Any, sign: int) -> Any:

@@ -70,7 +70,7 @@ _CALLED = {
         special: minigrad itself, as mg.erf, amp: optim.MixedPrecision, profiler: python -m cProfile, testing: numpy.testing, and mg.check,
         distributions: normal, uniform, bernoulli or multinomial, version: __version__,
         histc: histogram, get_rng_state: random.random_state, set_rng_state: random.restore_random_state, psi: digamma, gammaln: lgamma,
-        expit: sigmoid, logistic: sigmoid, to_dlpack: the tensor itself, which has __dlpack__
+        expit: sigmoid, logistic: sigmoid, stft: fft.stft, to_dlpack: the tensor itself, which has __dlpack__
     """,
     TENSORS: """
         bool: astype('bool'), byte: astype('uint8'), short: astype('int16'),
@@ -180,7 +180,7 @@ REFUSED: dict[str, tuple[str, str]] = {
         "complex tensors have values but no derivative, so these stay with NumPy: np.angle(x.numpy())",
         """
         eig eigvals angle real imag conj conjugate conj_physical resolve_conj resolve_neg is_conj is_neg polar complex view_as_complex view_as_real
-        iscomplex iscomplexobj isreal isrealobj real_if_close sort_complex stft istft ComplexWarning
+        iscomplex iscomplexobj isreal isrealobj real_if_close sort_complex istft ComplexWarning
         """,
     ),
     "printing, text and files": (

@@ -142,3 +142,55 @@ def test_a_spectrum_says_what_it_is_and_what_cannot_be_done_with_it() -> None:
         mg.fft.fft(x, norm="other")
     with pytest.raises(mg.errors.AxisError):
         mg.fft.irfft(x, axis=2)
+
+
+SHORT = {
+    "as it is": (16, {}),
+    "hop and window": (16, {"hop_length": 5, "window": np.hanning(16)}),
+    "a window in the middle": (15, {"hop_length": 4, "window": np.hanning(8), "win_length": 8}),
+    "narrow": (16, {"win_length": 10, "pad_mode": "constant"}),
+    "from the start": (12, {"center": False, "hop_length": 3}),
+}
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("name", SHORT)
+def test_short_transforms_and_their_first_and_second_derivatives_are_pytorchs(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    n_fft, options = SHORT[name]
+    signal = np.random.default_rng(2).normal(size=(2, 61))
+    ours, theirs = mg.tensor(signal, requires_grad=True), torch.tensor(signal, requires_grad=True)
+    given = options | ({"window": torch.tensor(options["window"])} if "window" in options else {})
+    given.setdefault("window", torch.ones(options.get("win_length", n_fft), dtype=torch.float64))
+    expected = torch.stft(theirs, n_fft, return_complex=True, **given)
+    result = mg.fft.stft(ours, n_fft, **options)
+    np.testing.assert_allclose(result.numpy(), expected.detach().numpy(), atol=1e-12)
+    np.testing.assert_allclose(mg.fft.stft(signal, n_fft, **options).numpy(), expected.detach().numpy(), atol=1e-12)
+    power, theirs_power = result.real**2 + result.imag**2, expected.real**2 + expected.imag**2
+    (first,) = mg.autograd.grad((power**2).sum(), ours, create_graph=True)
+    (wanted,) = torch.autograd.grad((theirs_power**2).sum(), theirs, create_graph=True)
+    np.testing.assert_allclose(first.numpy(), wanted.detach().numpy(), rtol=1e-10, atol=1e-8)
+    second = mg.autograd.grad((first**2).sum(), ours)[0].numpy()
+    np.testing.assert_allclose(second, torch.autograd.grad((wanted**2).sum(), theirs)[0].numpy(), rtol=1e-9, atol=1e-6)
+
+
+def test_short_transforms_are_those_of_the_pieces() -> None:
+    signal, window = np.random.default_rng(3).normal(size=50), np.hanning(8)
+    found = mg.fft.stft(signal, 8, 3, window=window, center=False).numpy()
+    for i in range(found.shape[1]):
+        np.testing.assert_allclose(found[:, i], np.fft.rfft(signal[3 * i : 3 * i + 8] * window), atol=1e-12)
+    assert found.shape == (5, (50 - 8) // 3 + 1)
+
+
+def test_derivatives_of_short_transforms_are_finite_differences() -> None:
+    assert gradcheck(lambda x: mg.fft.stft(x, 6, 2, window=np.hanning(6)).imag ** 2, [mg.tensor(X[0, :, 0] + 0.3)])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"n_fft": 0}, {"n_fft": 8, "hop_length": 0}, {"n_fft": 8, "window": np.ones(9)}, {"n_fft": 8.0},
+     {"n_fft": 8, "window": np.ones(4), "win_length": 5}, {"n_fft": 99, "center": False}],
+)  # fmt: skip
+def test_sizes_of_short_transforms_that_do_not_fit_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(mg.errors.ArgumentError, match="stft"):
+        mg.fft.stft(np.ones(20), **options)

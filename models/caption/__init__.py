@@ -18,10 +18,11 @@ class CaptionConfig(Config):
     dim: int = option(64, "width of the vectors", least=1)
     heads: int = option(4, "heads of each attention", least=1)
     dropout: float = option(0.0, "share of values dropped while training", least=0)
+    forget: float = option(0.5, "share of words that the decoder is not told while training, so that it looks", least=0)
     scenes: int = option(40_000, "how many scenes to learn from", least=1)
     held_out: int = option(1000, "how many others to validate with, and again as many for each of both tests", least=1)
     scenes_seed: int = option(0, "of the random numbers that the scenes are drawn with", least=0)
-    steps: int = option(2500, "how many steps to train")
+    steps: int = option(2000, "how many steps to train")
     batch: int = option(64, "how many scenes in a batch")
     lr: float = option(
         2e-3, "greatest learning rate; it rises for a tenth of the steps, and falls to 0 in half a cosine"

@@ -54,7 +54,7 @@ def shown_to(model: Captioner, text: str) -> tuple[np.ndarray, np.ndarray, list[
     """A picture (1, 3, 32, 32), the words that the decoder is fed (1, T), and those that it chooses."""
     images = from_words(text)[0][None]
     chosen = worded(described(model, images)[0])
-    return images, np.array([encoded(chosen)[:LONGEST]]), [*chosen.split(), "</s>"][:LONGEST]
+    return images, np.array([encoded(chosen)[:-1][:LONGEST]]), [*chosen.split(), "</s>"][:LONGEST]
 
 
 def looked_at(loaded: Any, *texts: str) -> Any:

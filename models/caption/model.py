@@ -9,6 +9,7 @@ from minigrad_models.vit.model import PatchEncoder
 
 import minigrad as mg
 from minigrad import nn
+from minigrad.nn import functional as F
 
 from .scenes import BOS, EOS, LONGEST, SIZE, WORDS
 
@@ -18,9 +19,11 @@ class Captioner(nn.Module):
 
     def __init__(self, config: Any):
         dim, heads, options = config.dim, config.heads, {"dropout": config.dropout}
-        self.patches = PatchEncoder(SIZE, 3, config.patch, dim)
+        self.edges = nn.Conv2d(3, 12, 3, padding=1)
+        self.patches = PatchEncoder(SIZE, 12, config.patch, dim)
         self.encoder = nn.Encoder(config.layers, dim, heads, 2 * dim, **options)
         self.words = nn.Embedding(len(WORDS), dim)
+        self.forget = nn.Dropout1d(config.forget)
         self.places = nn.LearnedPositions(LONGEST, dim)
         self.decoder = nn.Decoder(config.layers, dim, heads, 2 * dim, **options)
         self.head = nn.Linear(dim, len(WORDS))
@@ -28,11 +31,12 @@ class Captioner(nn.Module):
 
     def encode(self, images: Any) -> mg.Tensor:
         """What was seen of each patch: (N, 3, 32, 32) -> (N, P, D)."""
-        return self.encoder(self.patches(images))
+        ink = 2 - 2 * mg.tensor(images)  # of paper there is none
+        return self.encoder(self.patches(F.gelu(self.edges(ink))))
 
     def decode(self, words: Any, memory: mg.Tensor, cache: nn.StackCache | None = None) -> mg.Tensor:
         """The logits after each word, or after those that the cache has not seen: (N, T), (N, P, D) -> (N, T, V)."""
-        x = self.places(self.words(words), 0 if cache is None else cache.length)
+        x = self.places(self.forget(self.words(words)), 0 if cache is None else cache.length)
         return self.head(self.decoder(x, memory, cache=cache))
 
     def forward(self, images: Any, words: Any) -> mg.Tensor:

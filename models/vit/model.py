@@ -28,7 +28,8 @@ class PatchEncoder(nn.Module):
         self.whole = nn.Parameter(mg.zeros(1, 1, dim)) if whole else None
 
     def forward(self, images: Any) -> mg.Tensor:
-        x = self.embedding(patches_of(mg.tensor(images), self.patch))  # (N, P, D)
+        images = images if isinstance(images, mg.Tensor) else mg.tensor(images)  # which would cut a graph
+        x = self.embedding(patches_of(images, self.patch))  # (N, P, D)
         if self.whole is not None:
             x = mg.concatenate([mg.broadcast_to(self.whole, (len(x), 1, x.shape[2])), x], axis=1)  # (N, 1 + P, D)
         return self.places(x)

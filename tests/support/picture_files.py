@@ -1,4 +1,4 @@
-"""Files of pictures: PNG, folders with a sub-folder for each class, and idx files as MNIST's."""
+"""Files of pictures and sounds: PNG, folders with a sub-folder for each class, idx files as MNIST's, and WAV."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from minigrad.data.sounds import write_wav
 from minigrad.viz.drawing.scene import png
 
 rng = np.random.default_rng(0)
@@ -38,6 +39,7 @@ def pictures(folder: Path, classes: tuple[str, ...] = ("cat", "dog"), count: int
 READERS_OWN = {
     "five.png": lambda path: path.write_bytes(png(np.zeros((20, 20, 3), np.uint8))),
     "scene.png": lambda path: path.write_bytes(png(np.full((32, 32, 3), 255, np.uint8))),
+    "spoken.wav": lambda path: write_wav(path, np.sin(np.arange(4000) / 5), 8000),
     "pictures": lambda path: pictures(path),
     "mnist": lambda path: mnist(path, 28),
 }

@@ -17,34 +17,7 @@ vit = mg.zoo.load(HERE.parent / "runs" / "vit")
 captioner = mg.zoo.load(HERE.parent / "runs" / "caption")
 
 # %% [markdown]
-# ## 1. Patches in colour
-
-
-# %%
-def cut(shown, patch):
-    """(N, C, H, W) -> (N, P, C · p · p)"""
-    count, channels, high, wide = shown.shape
-    apart = shown.reshape(count, channels, high // patch, patch, wide // patch, patch)
-    return apart.transpose(0, 2, 4, 1, 3, 5).reshape(count, -1, channels * patch * patch)
-
-
-def joined(patches, patch, high, wide):
-    """(N, P, C · p · p) -> (N, C, H, W)"""
-    apart = patches.reshape(len(patches), high // patch, wide // patch, -1, patch, patch)
-    return apart.transpose(0, 3, 1, 4, 2, 5).reshape(len(patches), -1, high, wide)
-
-
-shown, sentences = pictures(100, 7, "test")
-patches = cut(shown, 8)
-print(shown.shape, "->", patches.shape)
-assert patches.shape == (100, 16, 192)
-assert np.array_equal(patches[3, 6].reshape(3, 8, 8), shown[3, :, 8:16, 16:24])
-assert np.array_equal(joined(patches, 8, 32, 32), shown)
-
-# %% [markdown]
-# The axes that count patches come first, in the order of reading; the way back moves them to where they were.
-#
-# ## 2. Covered patches
+# ## 1. Covered patches
 
 # %%
 digits, labels = images(50, 9, "test")
@@ -74,9 +47,10 @@ assert abs(np.mean(agreements)) < 0.9
 # They have something in common at most. A patch that is looked at may hold what another one says as well, so that its
 # loss costs nothing; and what a patch had to say may have come in a block earlier, by way of another.
 #
-# ## 3. Upside down
+# ## 2. Upside down
 
 # %%
+shown, sentences = pictures(100, 7, "test")
 right = {"as drawn": [], "upside down, read as it stands": [], "upside down, shapes exchanged": []}
 upright, turned = described(captioner.model, shown), described(captioner.model, shown[:, :, ::-1].copy())
 for numbers, other, wanted in zip(upright, turned, sentences):
@@ -95,3 +69,34 @@ assert np.mean(right["upside down, read as it stands"]) < 0.2
 # %% [markdown]
 # "Above" exchanges its two shapes, and "left of" stays as it was: the sentence is about the picture, and not about what
 # is usually said of it. With triangles it would be another matter, since one on its head is a shape of its own.
+#
+# ## 3. Places in a row
+
+# %%
+rng = np.random.default_rng(0)
+chances = rng.dirichlet(np.ones(3), 6)  # (moments, letters): a blank, t and o
+row = [0, 1, 0, 2, 0]  # _t_o_
+
+
+def step(before, now):
+    """The probabilities of having come to each place, a moment later."""
+    after = np.zeros(len(row))
+    for place, letter in enumerate(row):
+        came = before[place] + (before[place - 1] if place > 0 else 0)
+        if place > 1 and letter != 0 and letter != row[place - 2]:
+            came += before[place - 2]  # a blank between two different letters may be left out
+        after[place] = came * now[letter]
+    return after
+
+
+places = np.zeros(len(row))
+places[:2] = chances[0, row[:2]]
+for now in chances[1:]:
+    places = step(places, now)
+ours = -np.log(places[-1] + places[-2])  # it ends with the last letter, or with the blank behind it
+theirs = F.ctc_loss(mg.log(mg.tensor(chances)), [1, 2], [6], [2], reduction="sum").item()
+print(f"{ours:.6f}, by F.ctc_loss {theirs:.6f}")
+assert abs(ours - theirs) < 1e-6
+
+# %% [markdown]
+# The work is the number of moments times the number of places, instead of a power of one to the other.
