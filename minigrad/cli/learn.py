@@ -132,6 +132,16 @@ def _check(options: Namespace) -> int:
     return 0 if len(right) == len(verdicts) else 1
 
 
+def _play(options: Namespace) -> int:
+    """Write the pages to play with."""
+    from ..learn.play import write_pages
+
+    (folder,) = _words(options, most=("FOLDER",), given=("play",))
+    for path in write_pages(Path(folder)):
+        print(printable(f"wrote {path}"))
+    return 0
+
+
 def _print_verdict(place: int, verdict: Verdict) -> None:
     word = {"open": "not written yet", "failed": "an error"}.get(verdict.status, verdict.status)
     print(f"{place}. {verdict.name}: {styled(word, WORDS[verdict.status])}")
@@ -156,6 +166,7 @@ ACTIONS: dict[str, tuple[Callable[[Namespace], int], str]] = {
     "list": (_list, f"list [FOLDER]: lessons, and what is right so far (default: {FOLDER})"),
     "start": (_start, "start LESSON [FOLDER]: write its exercises"),
     "check": (_check, "check FILE: mark them"),
+    "play": (_play, "play [FOLDER]: write pages to play with in a browser (default: play)"),
 }
 LEARN = Command(
     "exercises for the tutorials, which mark themselves", "minigrad learn start 4 lessons", _arguments, _learn

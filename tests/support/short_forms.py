@@ -205,7 +205,12 @@ def python(page: Page, words: list[str]) -> Short:
         yield from pytest_(page, rest)
     elif module == "minigrad":
         yield ["minigrad", *rest]
-    elif module not in ("minigrad.ops.stubs", "tests.support.cupy_names", "tests.support.wrong_answers", "venv"):  # run by other tests, and by CI
+    elif module not in (
+        "minigrad.ops.stubs",
+        "tests.support.cupy_names",
+        "tests.support.wrong_answers",
+        "venv",
+    ):  # run by other tests, and by CI
         raise Unknown(f"no short form of {module} is known")
 
 
