@@ -1,6 +1,7 @@
 """`minigrad learn`: solutions are right, wrong answers are caught, messages help, and a learner's code is kept in bounds."""
 
 import ast
+import functools
 import json
 import runpy
 import sys
@@ -11,6 +12,7 @@ from support.documents import ROOT
 from support.wrong_answers import caught, wrong_answers
 
 import minigrad as mg
+import minigrad.learn
 from minigrad.cli import main
 from minigrad.errors import ArgumentError
 from minigrad.learn import TITLES, check, lesson_of, sheet, solution
@@ -254,6 +256,9 @@ def test_a_learner_starts_a_lesson_and_sees_how_far_it_is(tmp_path, monkeypatch,
         (["check", "other.py"], "holds no lesson"),
         (["check", "wild.py"], "holds no lesson"),
         (["list", "--solution"], "--solution goes with check"),
+        (["list", "--wheel", "a.whl"], "--wheel goes with notebooks"),
+        (["notebooks", "out", "99"], "there is no such tutorial"),
+        (["notebooks", "out", "1", "--wheel", "nothing.whl"], "there is no such wheel"),
     ],
 )
 def test_a_wrong_call_is_told_in_a_line(words, told, tmp_path, monkeypatch, capsys):
@@ -269,3 +274,16 @@ def test_a_file_that_is_no_text_holds_no_lesson(tmp_path):
     (tmp_path / "a.py").write_bytes(b"\xff\xfe\x00LESSON = 1")
     with pytest.raises(ArgumentError, match="it is not UTF-8"):
         lesson_of(tmp_path / "a.py")
+
+
+def test_a_tutorial_is_written_as_a_notebook(tmp_path, monkeypatch, capsys):
+    """That notebooks are executed, and run elsewhere, test_notebooks.py shows: here they are only written."""
+    monkeypatch.setattr(
+        "minigrad.learn.write_notebooks", functools.partial(minigrad.learn.write_notebooks, execute=False)
+    )
+    assert main(["learn", "notebooks", str(tmp_path / "here"), "1"]) == 0
+    (path,) = (tmp_path / "here").glob("*.ipynb")
+    assert capsys.readouterr().out == f"wrote {path}\n" and path.name == "01_one_number_at_a_time.ipynb"
+    monkeypatch.setattr("minigrad.cli.learn.TUTORIALS", tmp_path / "nowhere")
+    assert main(["learn", "notebooks", str(tmp_path)]) == 2
+    assert "come with the checkout" in capsys.readouterr().err

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["LEARN"]
 
 FOLDER = "lessons"
+TUTORIALS = Path(__file__).resolve().parents[2] / "tutorials"
 WORDS = {
     "right": "good",
     "wrong": "bad",
@@ -36,12 +37,17 @@ def _arguments(parser: Parser) -> None:
     parser.add_argument("action", nargs="?", choices=tuple(ACTIONS), default="list", help="default: list")
     parser.add_argument("words", nargs="*", metavar="WORD", help="; ".join(text for _, text in ACTIONS.values()))
     parser.add_argument("--solution", action="store_true", help="after check: show solutions of what you have tried")
+    parser.add_argument(
+        "--wheel", metavar="FILE", help="of notebooks: what their first cell installs, a file or an address"
+    )
     flag_json(parser)
 
 
 def _learn(options: Namespace) -> int:
     if options.solution and options.action != "check":
         raise Usage("--solution goes with check: minigrad learn check FILE --solution")
+    if options.wheel is not None and options.action != "notebooks":
+        raise Usage("--wheel goes with notebooks: minigrad learn notebooks FOLDER --wheel FILE")
     return ACTIONS[options.action][0](options)
 
 
@@ -142,6 +148,20 @@ def _play(options: Namespace) -> int:
     return 0
 
 
+def _notebooks(options: Namespace) -> int:
+    """Write the tutorials of the checkout as notebooks, with their outputs."""
+    from ..learn import write_notebooks
+
+    folder, *only = _words(options, most=("FOLDER", "LESSON"), given=("notebooks",))
+    if not (TUTORIALS / "README.md").is_file():
+        raise Usage("the tutorials come with the checkout of minigrad, not with the package: call this from there")
+    with usage_errors():
+        names = [f"{int(number):02}" if number.isdecimal() else number for number in only]
+        for path in write_notebooks(TUTORIALS, Path(folder), wheel=options.wheel, only=names):
+            print(printable(f"wrote {path}"), flush=True)
+    return 0
+
+
 def _print_verdict(place: int, verdict: Verdict) -> None:
     word = {"open": "not written yet", "failed": "an error"}.get(verdict.status, verdict.status)
     print(f"{place}. {verdict.name}: {styled(word, WORDS[verdict.status])}")
@@ -166,6 +186,7 @@ ACTIONS: dict[str, tuple[Callable[[Namespace], int], str]] = {
     "list": (_list, f"list [FOLDER]: lessons, and what is right so far (default: {FOLDER})"),
     "start": (_start, "start LESSON [FOLDER]: write its exercises"),
     "check": (_check, "check FILE: mark them"),
+    "notebooks": (_notebooks, "notebooks [FOLDER] [LESSON]: write the tutorials as notebooks, executed"),
     "play": (_play, "play [FOLDER]: write pages to play with in a browser (default: play)"),
 }
 LEARN = Command(

@@ -30,7 +30,9 @@ BY_THEIR_OWN_TESTS = (
     ["chat", "smollm"],
     ["chat", "smollm", "--system", "Answer in one sentence."],
     ["learn", "check", "lessons/lesson_04.py"],
-)  # test_demo.py; test_model_bert.py, since it trains a baseline; test_hub_encoder_verbs.py; test_hub.py; test_learn.py, since holes are not right
+    ["learn", "notebooks", "FOLDER"],
+)  # test_demo.py; test_model_bert.py, since it trains a baseline; test_hub_encoder_verbs.py; test_hub.py; test_learn.py, since holes are not right,
+# and test_notebooks.py
 # Pretrained models that pages import, and of which model a tiny run stands in for each; test_hub*.py read real ones.
 SOURCES = {
     "SmolLM2-135M-Instruct.Q4_1.gguf": "gpt",
