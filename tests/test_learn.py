@@ -15,7 +15,7 @@ import minigrad as mg
 import minigrad.learn
 from minigrad.cli import main
 from minigrad.errors import ArgumentError
-from minigrad.learn import TITLES, check, lesson_of, sheet, solution
+from minigrad.learn import TITLES, check, check_engine, lesson_of, sheet, solution
 from minigrad.learn.compare import difference, shown
 from minigrad.learn.exercise import tried
 from minigrad.learn.lessons import exercises
@@ -287,3 +287,28 @@ def test_a_tutorial_is_written_as_a_notebook(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("minigrad.cli.learn.TUTORIALS", tmp_path / "nowhere")
     assert main(["learn", "notebooks", str(tmp_path)]) == 2
     assert "come with the checkout" in capsys.readouterr().err
+
+
+def test_an_engine_of_lesson_2_computes_what_minigrad_computes_in_lessons_3_to_6(tmp_path, capsys):
+    path = tmp_path / "lesson_02.py"
+    path.write_text(solved(2), encoding="utf-8")
+    assert [one.status for one in check_engine(path)] == ["right", "right", "right", "open"]
+    more = """
+import math
+
+def exp(self):
+    return Value(math.exp(self.data), (self,), (math.exp(self.data),))
+
+def log(self):
+    return Value(math.log(self.data), (self,), (1 / self.data,))
+
+Value.exp, Value.log = exp, log
+"""
+    path.write_text(solved(2) + more, encoding="utf-8")
+    assert main(["learn", "engine", str(path)]) == 0
+    assert capsys.readouterr().out.endswith("your engine computes 4 of 4 as minigrad does\n")
+    path.write_text(solved(2).replace("parent.grad += slope", "parent.grad = slope") + more, encoding="utf-8")
+    assert [one.status for one in check_engine(path)] == ["wrong"] * 4
+    (tmp_path / "lesson_01.py").write_text(sheet(1), encoding="utf-8")
+    with pytest.raises(ArgumentError, match="has no engine"):
+        check_engine(tmp_path / "lesson_01.py")

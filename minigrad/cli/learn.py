@@ -138,6 +138,22 @@ def _check(options: Namespace) -> int:
     return 0 if len(right) == len(verdicts) else 1
 
 
+def _engine(options: Namespace) -> int:
+    """Let the learner's engine compute what minigrad computes in lessons 3 to 6."""
+    from ..learn import check_engine
+
+    (given,) = _words(options, most=("FILE",), given=("",))
+    if not given:
+        raise Usage("which file? One of lesson 2, whose Value is right")
+    with usage_errors():
+        verdicts = check_engine(Path(given))
+    for place, verdict in enumerate(verdicts, 1):
+        _print_verdict(place, verdict)
+    right = sum(verdict.status == "right" for verdict in verdicts)
+    print(f"\nyour engine computes {right} of {len(verdicts)} as minigrad does")
+    return 0 if all(verdict.status in ("right", "open") for verdict in verdicts) else 1
+
+
 def _play(options: Namespace) -> int:
     """Write the pages to play with."""
     from ..learn.play import write_pages
@@ -187,6 +203,7 @@ ACTIONS: dict[str, tuple[Callable[[Namespace], int], str]] = {
     "start": (_start, "start LESSON [FOLDER]: write its exercises"),
     "check": (_check, "check FILE: mark them"),
     "notebooks": (_notebooks, "notebooks [FOLDER] [LESSON]: write the tutorials as notebooks, executed"),
+    "engine": (_engine, "engine FILE: your Value of lesson 2 in the place of minigrad, in lessons 3 to 6"),
     "play": (_play, "play [FOLDER]: write pages to play with in a browser (default: play)"),
 }
 LEARN = Command(

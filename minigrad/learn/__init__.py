@@ -4,13 +4,13 @@ A lesson is a module of `lessons`: each exercise in it has its solution, cases t
 another way. `sheet` writes a lesson out as a file with holes; `checking` runs what a learner wrote, in a process of its own.
 """
 
-from .checking import Verdict, check
+from .checking import Verdict, check, check_engine
 from .lessons import TITLES, lesson
 from .notebooks import notebook_of, scripts, write_notebooks
 from .progress import progress_in, record
 from .sheet import lesson_of, sheet, solution
 
 __all__ = [
-    "TITLES", "Verdict", "check", "lesson", "lesson_of", "notebook_of", "progress_in", "record", "scripts", "sheet", "solution",
+    "TITLES", "Verdict", "check", "check_engine", "lesson", "lesson_of", "notebook_of", "progress_in", "record", "scripts", "sheet", "solution",
     "write_notebooks",
 ]  # fmt: skip

@@ -17,10 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ArgumentError
+from .engine import ENGINE
+from .exercise import Exercise
 from .lessons import exercises
 from .sheet import lesson_of
 
-__all__ = ["MEMORY", "SECONDS", "Verdict", "check"]
+__all__ = ["MEMORY", "SECONDS", "Verdict", "check", "check_engine"]
 
 SECONDS = 10.0  # for one exercise
 MEMORY = 2**30  # bytes, beyond what minigrad itself takes
@@ -62,11 +64,23 @@ def check(path: Path, seconds: float = SECONDS, memory: int = MEMORY) -> list[Ve
     The file runs in another process, which may take so many seconds for an exercise and so many bytes of memory. (On Windows
     and macOS only the time is limited.) An exercise that breaks its process, or is too slow, does not spoil the others.
     """
-    number = lesson_of(path)
-    known = {one.name: one for one in exercises(number)}
+    return _checked(path, str(number := lesson_of(path)), exercises(number), seconds, memory)
+
+
+def check_engine(path: Path, seconds: float = SECONDS, memory: int = MEMORY) -> list[Verdict]:
+    """A verdict on the `Value` of a file of lesson 2, for each thing of lessons 3 to 6 that it computes in the place of minigrad."""
+    if lesson_of(path) != 2:
+        raise ArgumentError(
+            f"{str(path)!r} has no engine", "a file of lesson 2, with its Value", f"lesson {lesson_of(path)}"
+        )
+    return _checked(path, "engine", ENGINE, seconds, memory)
+
+
+def _checked(path: Path, number: str, tried: list[Exercise], seconds: float, memory: int) -> list[Verdict]:
+    known = {one.name: one for one in tried}
     verdicts: dict[str, Verdict] = {}
     while rest := [name for name in known if name not in verdicts]:
-        words = [str(path.resolve()), str(number), str(memory), str(int(seconds * len(known)) + 1), *rest]
+        words = [str(path.resolve()), number, str(memory), str(int(seconds * len(known)) + 1), *rest]
         begun = None
         for said in _said(words, seconds):
             if "begun" in said:

@@ -29,6 +29,7 @@ class Exercise:
     hint: str
     probe: Callable[..., Any] | None  # what is compared, from the answer and a case; None: what the answer returns
     tolerance: float
+    answer: str = ""  # what the learner's function or class is called, if not like the exercise
 
 
 def exercise(
@@ -58,7 +59,8 @@ def tried(exercise: Exercise, answer: Any, place: str = "") -> dict[str, str]:
     `place` is the file of the answer: the line of it in which an error arose is named.
     """
     if not callable(answer):
-        return {"status": "wrong", "expected": f"a {_kind(exercise)} {exercise.name}", "got": shown(answer)}
+        wanted = f"a {_kind(exercise)} {exercise.answer or exercise.name}"
+        return {"status": "wrong", "expected": wanted, "got": shown(answer)}
     for case in exercise.cases:
         given = copy.deepcopy(case)
         told = {"for": f"{exercise.name}({', '.join(map(shown, case))})"}
@@ -90,4 +92,4 @@ def described(error: BaseException, place: str) -> str:
 
 
 def _kind(exercise: Exercise) -> str:
-    return "class" if isinstance(exercise.solution, type) else "function"
+    return "class" if isinstance(exercise.solution, type) or exercise.answer else "function"

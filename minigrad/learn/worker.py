@@ -1,6 +1,6 @@
 """Runs what a learner wrote, in a process of its own with little time and memory, and says which exercises are right.
 
-    python -m minigrad.learn.worker FILE LESSON MEMORY SECONDS [EXERCISE …]
+    python -m minigrad.learn.worker FILE LESSON|engine MEMORY SECONDS [EXERCISE …]
 
 It writes a line of JSON before each exercise and one after it. What the learner prints is kept apart, and told with the
 verdict.
@@ -16,6 +16,7 @@ import os
 import sys
 from typing import Any
 
+from .engine import ENGINE
 from .exercise import described, tried
 from .lessons import exercises
 
@@ -72,7 +73,7 @@ def loaded(path: str) -> Any:
 def main(words: list[str]) -> None:
     """Try the exercises that are named, or all, and tell of each."""
     path, number, memory, seconds, *names = words
-    known = exercises(int(number))
+    known = ENGINE if number == "engine" else exercises(int(number))
     # What a learner prints, and whatever writes to the standard output, goes elsewhere from here on.
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as channel:
         os.dup2(2, 1)
@@ -93,7 +94,7 @@ def main(words: list[str]) -> None:
             if not names or one.name in names:
                 tell(begun=one.name)
                 with contextlib.redirect_stdout(Kept()) as printed, contextlib.redirect_stderr(printed):
-                    verdict = tried(one, getattr(module, one.name, None), path)
+                    verdict = tried(one, getattr(module, one.answer or one.name, None), path)
                 tell(name=one.name, printed=printed.getvalue(), **verdict)
     return None
 
