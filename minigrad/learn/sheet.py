@@ -32,14 +32,30 @@ def sheet(number: int) -> str:
     >>> print(sheet(1).splitlines()[0].strip('"'))
     Lesson 1: One number at a time.
     """
-    return _written(number, holes=True)
+    module = lesson(number)
+    source = inspect.getsource(module)
+    tree, lines = ast.parse(source), source.splitlines()
+    names = [one.name for one in exercises(number)]
+    has_class = any(isinstance(one.solution, type) for one in exercises(number))
+    what = "function and class" if has_class else "function"
+    parts = [HEAD.format(number=number, title=TITLES[number], what=what, name=f"lesson_{number:02}.py").rstrip("\n")]
+    used = _names_in(node for node in tree.body if _is_shown(node))
+    imports = [node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom)) and _is_used(node, used)]
+    parts += ["\n".join(_source(node, lines) for node in imports)] if imports else []
+    parts.append(f"LESSON = {number}")
+    for node in filter(_is_shown, tree.body):
+        name = str(getattr(node, "name", ""))
+        is_exercise = name in names
+        text = _with_holes(node, lines) if is_exercise else _source(node, lines)
+        parts.append(f"\n# Exercise {names.index(name) + 1}\n{text}" if is_exercise else f"\n{text}")
+    return "\n\n".join(parts) + "\n"
 
 
 def solution(number: int, name: str) -> str:
     """The solution of one exercise."""
     source = inspect.getsource(lesson(number))
     (node,) = (node for node in ast.parse(source).body if getattr(node, "name", None) == name)
-    return _without_holes(node, source.splitlines())
+    return _source(node, source.splitlines())
 
 
 def lesson_of(path: Path) -> int:
@@ -59,28 +75,7 @@ def lesson_of(path: Path) -> int:
     return int(found[1])
 
 
-def _written(number: int, holes: bool) -> str:
-    source = inspect.getsource(lesson(number))
-    tree, lines = ast.parse(source), source.splitlines()
-    names = [one.name for one in exercises(number)]
-    what = "class" if any(isinstance(one.solution, type) for one in exercises(number)) else "function"
-    used = _names_in(node for node in tree.body if _is_shown(node, names))
-    what = "function and class" if what == "class" else what
-    parts = [HEAD.format(number=number, title=TITLES[number], what=what, name=f"lesson_{number:02}.py")]
-    imports = [node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom)) and _is_used(node, used)]
-    parts.append("\n".join(_lines_of(node, lines) for node in imports))
-    parts.append(f"LESSON = {number}")
-    for node in tree.body:
-        if getattr(node, "name", None) in names:
-            place = names.index(node.name) + 1  # type: ignore[attr-defined]
-            text = _with_holes(node, lines) if holes else _without_holes(node, lines)
-            parts.append(f"\n# Exercise {place}\n{text}")
-        elif _is_shown(node, names):
-            parts.append(f"\n{_without_holes(node, lines)}")
-    return "\n\n".join(part.rstrip("\n") if part.startswith('"""') else part for part in parts if part) + "\n"
-
-
-def _is_shown(node: ast.stmt, names: list[str]) -> bool:
+def _is_shown(node: ast.stmt) -> bool:
     """Exercises, and what is given for them: whatever has a public name."""
     if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
         return not node.name.startswith("_")
@@ -110,16 +105,12 @@ def _heads(node: ast.stmt) -> list[ast.AST]:
     )
 
 
-def _lines_of(node: ast.stmt, lines: list[str]) -> str:
+def _source(node: ast.stmt, lines: list[str]) -> str:
+    """The source of a statement, without its decorators."""
     return "\n".join(lines[node.lineno - 1 : node.end_lineno])
 
 
-def _without_holes(node: ast.stmt, lines: list[str]) -> str:
-    """The source of a statement, without its decorators."""
-    return _lines_of(node, lines)
-
-
-def _with_holes(node: ast.AST, lines: list[str]) -> str:
+def _with_holes(node: ast.stmt, lines: list[str]) -> str:
     """A function with its head and docstring, or a class with those of its methods."""
     if isinstance(node, ast.ClassDef):
         first = node.body[0]
@@ -127,7 +118,7 @@ def _with_holes(node: ast.AST, lines: list[str]) -> str:
         parts += [_with_holes(inner, lines) for inner in node.body[1:]]
         return "\n\n".join(parts)
     if not isinstance(node, ast.FunctionDef):
-        return _lines_of(node, lines)  # type: ignore[arg-type]
+        return _source(node, lines)
     described = ast.get_docstring(node) is not None
     last = node.body[0].end_lineno if described else node.body[0].lineno - 1
     return "\n".join([*lines[node.lineno - 1 : last], " " * (node.col_offset + 4) + HOLE])
