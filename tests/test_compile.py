@@ -584,6 +584,42 @@ def test_a_quick_step_takes_arguments_of_any_layout_and_is_traced_anew_for_other
             np.testing.assert_allclose(w.grad.numpy(), np.broadcast_to(x.numpy(), (3, 2)), rtol=1e-6)
 
 
+def test_gradients_that_a_quick_step_leaves_for_later_are_there_when_asked_for_and_nobody_elses():
+    kept = []
+    for wrap in (mg.compile, lambda f: f):
+        w, b = leaf(3, 2), leaf(2)
+        optimizer = mg.optim.SGD([w, b], lr=0.1)
+
+        def step(x, w=w, b=b, optimizer=optimizer):
+            optimizer.zero_grad()
+            loss = ((x @ w + b) ** 2).mean()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        run, x, seen = wrap(step), mg.tensor(normal(4, 3)), []
+        for k in range(5):
+            run(x)
+            if k % 2:
+                seen += [w.grad, b.grad]  # those of other steps are never looked at
+        assert w.grad.data is w.grad.data and w.grad.data.base is None
+        w.grad.data[...] *= 2  # in memory of its own
+        (w * 3.0).sum().backward()  # added to what is there
+        seen += [w.grad, b.grad]
+        run(x)
+        b.grad = None
+        seen.append(w.grad)
+        (w * b).sum().backward()
+        seen += [w.grad, b.grad]
+        run(x)
+        optimizer.step()  # with what the quick step left
+        run(x)
+        seen += [w, b, w.grad]
+        kept.append([t.numpy().copy() for t in seen])
+    for ours, plain in zip(*kept):
+        np.testing.assert_allclose(ours, plain, rtol=1e-12)
+
+
 def test_a_step_with_a_wrong_index_changes_nothing():
     table, w = mg.tensor(normal(3, 5)), leaf(3, 5)
     optimizer = mg.optim.SGD([w], lr=0.1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import accumulate
 from operator import itemgetter
 from typing import Any
 
@@ -21,13 +22,14 @@ from .group import Group
 from .loops import Loop, describe
 from .memory import stored
 from .numba_source import HEADER, NumbaWriter
-from .source import Call, Known, LoopCall, Run, joined, number, wrong_index
+from .source import Call, Known, LoopCall, Run, in_pool, joined, number, wrong_index
 
 __all__ = ["NumbaError", "NumbaLoopCall", "WholeCall", "whole"]
 
 PARALLEL = 100_000  # points of a loop that are worth a second thread
 GRAIN = 2048  # elements of one axis that a thread gets a multiple of
 SMALL = 1 << 15  # additions and multiplications: below, calls cost more than the work
+ALIGNED = 64  # bytes at a multiple of which a value in a pool begins
 empty = np.empty
 
 
@@ -145,12 +147,20 @@ class WholeCall:
         self.written = [(graph.outputs[i], target) for i, target in into.items()]
         self.places = [i for i, v in enumerate(graph.inputs) if v in read and i not in into.values()]
         # In the memory of an output any shape will do; the function knows the number of its axes.
-        self.outputs = [(v.shape if v.ndim == r.ndim else r.shape, r.dtype) for v, r in own]
+        shapes = [(v.shape if v.ndim == r.ndim else r.shape, r.dtype) for v, r in own]
         self.made, self.reshaped = [v for v, _ in own], any(v.ndim != r.ndim for v, r in own)
-        given, outputs = [*[graph.inputs[i] for i in self.places], *constants], [root for _, root in own]
+        # Gradients, which come after what is written, share memory until someone asks for them.
+        alone = min(into, default=len(own))
+        self.outputs, pooled = shapes[:alone], shapes[alone:]
+        ends = [*accumulate([-(-math.prod(shape) * dtype.itemsize // ALIGNED) * ALIGNED for shape, dtype in pooled])]
+        self.pool = [(start, *kind) for start, kind in zip([0, *ends], pooled)]
+        self.pool_size = max(ends, default=0)
+        roots = [root for _, root in own]
+        given, outputs = [*[graph.inputs[i] for i in self.places], *constants], roots[:alone]
         copied = [(graph.inputs[to], places[i][1]) for i, to in into.items()]
-        inner = [v for v in made if v not in outputs]
-        self.source = HEADER + "\n\n" + writer.whole(given, outputs, inner, copied)
+        inner = [v for v in made if v not in roots]
+        pool = {root: start for root, (start, _, _) in zip(roots[alone:], self.pool)}
+        self.source = HEADER + "\n\n" + writer.whole(given, outputs, inner, copied, pool)
         self.numbers = writer.passed()
         self.function = load(self.source).whole
 
@@ -160,10 +170,11 @@ class WholeCall:
         outs = [empty(shape, dtype) for shape, dtype in self.outputs]
         numbers = [number(x, kind, known) for x, kind in self.numbers]
         given = [arrays[i] for i in self.places]
-        wrong = self.function(*self.addresses(arrays), *given, *self.constants, *numbers, *outs)
+        pool = [empty(self.pool_size, np.uint8)] if self.pool else []
+        wrong = self.function(*self.addresses(arrays), *given, *self.constants, *numbers, *pool, *outs)
         if wrong:
             raise wrong_index(wrong)
-        for value, out in zip(self.made, outs):
+        for value, out in zip(self.made, outs + [in_pool(pool, *place) for place in self.pool]):
             known[value] = out.reshape(value.shape) if self.reshaped else out
         for value, target in self.written:
             known[value] = arrays[target]

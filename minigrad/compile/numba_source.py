@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -28,6 +28,7 @@ def a(dtype, ndim):
     return types.Array(dtype, ndim, "C")
 '''
 Place = tuple[Value, int, tuple[int, ...]]
+Values = list[Value]
 Arguments = list[tuple[str, str]]  # names and types
 LANES = 16  # columns of a small product that are a vector
 _ORDERED = {"maximum": "", "minimum": "-"}  # the sign of numbers that makes it a maximum
@@ -157,23 +158,27 @@ class NumbaWriter(Writer):
         return [(number, "i8" if dtype[0] == "i" else "f8") for _, number, dtype in self.numbers.values()]
 
     def whole(
-        self, given: list[Value], outputs: list[Value], inner: list[Value], into: list[tuple[Value, Value]]
+        self, given: Values, outputs: Values, inner: Values, into: list[tuple[Value, Value]], pool: Mapping[Value, int]
     ) -> str:
-        """All that was written as one function of addresses, inputs, numbers and outputs.
+        """All that was written as one function of addresses, inputs, numbers, a pool of memory and outputs.
 
         It returns the number of wrong indices, -1 for an input of another shape or order. If there are none, each input
-        in `into`, which is given by its address, gets the value behind it at the end.
+        in `into`, which is given by its address, gets the value behind it at the end. `pool` says at which byte of it values
+        are to be.
         """
         head = [f"if {test}:\n        return -1" for v in given if (test := self.unlike(v))]
         memory = {v: f"{self.array(v)}_.reshape({v.size})" for v in (*given, *outputs)}
         memory |= {v: f"carray(at(at_[{i}], {short(v.dtype)}), {v.size})" for i, (v, _) in enumerate(into)}
+        memory |= {v: f"carray(at(pool_.ctypes.data + {k}, {short(v.dtype)}), {v.size})" for v, k in pool.items()}
         memory |= {v: f"carray(stack({short(v.dtype)}, {v.size}), {v.size})" for v in (*inner, *self.turned)}
         head += [f"{self.array(v)} = {text}  # {v.dtype}{list(v.shape)}" for v, text in memory.items()]
         tail = ["    if wrong:", "        return wrong"] if into else []
         for target, v in into:
             tail += [f"    for j in range({v.size}):", f"        {self.array(target)}[j] = {self.array(v)}[j]"]
         addresses = [("at_", "a(types.int64, 1)")] if into else []
-        return self.text("whole", [*addresses, *map(self.argument, given)], [*map(self.argument, outputs)], head, tail)
+        arrays = [("pool_", "a(types.uint8, 1)")] if pool else []
+        arrays += map(self.argument, outputs)
+        return self.text("whole", [*addresses, *map(self.argument, given)], arrays, head, tail)
 
     def argument(self, value: Value) -> tuple[str, str]:
         """The name and the type of an array that is given."""

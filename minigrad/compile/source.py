@@ -277,3 +277,8 @@ def number(x: Any, dtype: str, known: Mapping[Any, Any]) -> Any:
 def wrong_index(count: int) -> IndexingError:
     """The error for indices out of range."""
     return IndexingError("an index is out of range in a compiled function", got=f"{count} of them")
+
+
+def in_pool(pool: Sequence[np.ndarray], start: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
+    """A copy of the array that begins at this byte of the memory in `pool`."""
+    return np.frombuffer(pool[0], dtype, math.prod(shape), start).reshape(shape).copy()

@@ -10,7 +10,7 @@ into memory, so "was this saved value overwritten?" is a comparison of two numbe
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -34,7 +34,7 @@ class Node:
     """How one value was made: which op, from which nodes, and what its rules will need."""
 
     __slots__ = (
-        "plan", "parents", "saved", "attrs", "shape", "dtype", "time", "fresh", "scope", "note", "hooks", "grad", "retain", "__weakref__",
+        "plan", "parents", "saved", "attrs", "shape", "dtype", "time", "fresh", "scope", "note", "hooks", "grad", "late", "retain", "__weakref__",
     )  # fmt: skip
 
     def __init__(self, plan: Any, parents: Any, saved: Any, attrs: Any, shape: Any, dtype: Any, scope: str):
@@ -48,8 +48,16 @@ class Node:
         self.scope = scope  # the path of the module that was running
         self.note: Any = None  # what a tracer left here
         self.hooks: Any = None  # functions of the gradient, by number
-        self.grad: Array | None = None
+        self.grad: Array | None = None  # unset where a compiled step left it for later
+        self.late: Callable[[], Array]  # which makes it then
         self.retain: Any = None  # a weak reference to the Tensor that keeps its gradient
+
+    def __getattr__(self, name: str) -> Any:
+        """The gradient, if it is unset: a compiled step leaves with `late` what makes its array when it is asked for."""
+        if name != "grad":
+            raise AttributeError(name, name=name, obj=self)
+        self.grad = self.late()
+        return self.grad
 
     def __repr__(self) -> str:
         return f"<{self.name} {self.shape} {self.dtype}>"
