@@ -42,8 +42,7 @@ class Node:
         self.parents = parents  # one entry for each input; None where no gradient is needed
         self.saved = saved  # what the rules ask for; None once a backward has used it up
         self.attrs = attrs
-        self.shape = shape  # a tuple of shapes where the op has several outputs
-        self.dtype = dtype
+        self.shape, self.dtype = shape, dtype  # tuples of them where the op has several outputs
         self.time = self.fresh = tick()  # `fresh`: no write up to then had made this node stale
         self.scope = scope  # the path of the module that was running
         self.note: Any = None  # what a tracer left here
@@ -92,8 +91,7 @@ def unbroadcast(g: Any, shape: tuple[int, ...]) -> Any:
 
 def collect(roots: Iterable[Node], stop: Iterable[Node] = ()) -> list[Node]:
     """Every node that `roots` were made from, newest first, without the leaves, `stop`, and what lies beyond them."""
-    seen = set(stop)
-    order = []
+    seen, order = set(stop), list[Node]()
     for root in roots:
         if root.plan is not None and root not in seen:
             seen.add(root)

@@ -24,9 +24,7 @@ class Mode:
     __slots__ = ("record", "tracers", "scope", "switch", "before")
 
     def __init__(self, record: bool = True, tracers: tuple[Tracer, ...] = (), scope: str = ""):
-        self.record = record
-        self.tracers = tracers
-        self.scope = scope
+        self.record, self.tracers, self.scope = record, tracers, scope
         self.switch: switch | None = None  # what made it
         self.before: Any = None  # the mode that it was made from
 

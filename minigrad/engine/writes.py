@@ -70,8 +70,7 @@ class Writes:
                 self.since = 0
 
     def time(self, array: Array) -> int:
-        write = self.entry_of(array)
-        return write.time if write else 0
+        return getattr(self.entry_of(array), "time", 0)
 
     def entry_of(self, array: Array) -> _Write | None:
         return self._by_owner.get(id(array) if array.base is None else id(owner_of(array)))
