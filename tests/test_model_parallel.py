@@ -92,6 +92,16 @@ def test_the_gradient_of_each_collective_is_its_adjoint(told):
 
 
 @with_mpi
+def test_collectives_by_nccl_give_what_those_over_the_host_give(told):
+    calls = {"allGather", "allReduce", "broadcast", "recv", "reduce", "reduceScatter", "send"}
+    for rank in told["cards"]:
+        assert rank["nccl"] == rank["host"] and set(rank["calls"]) == calls
+    first = told["cards"][0]["nccl"]
+    assert first["all_gather float32 [3, 0, 1, 2]"] == [0, 1, 2, 20, 30, 31]
+    assert first["reduce_scatter float64 [2, 2, 2, 2]"] == [0, 10] and first["all_reduce float32 [3, 0, 1, 2]"][1] == 10
+
+
+@with_mpi
 @pytest.mark.parametrize("number", range(len(COUNTED)), ids=[str(layout) for layout in COUNTED])
 def test_bytes_and_memory_are_those_of_the_cost_model(told, number):
     for rank in told["counted"][number]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from argparse import Namespace
 from typing import TYPE_CHECKING, Any
@@ -60,7 +61,8 @@ def _arguments(parser: Parser) -> None:
 
 
 def _plan(options: Namespace) -> int:
-    from ..parallel.planning import Cluster, measured_rate
+    from ..parallel.machine_speed import measured_rate
+    from ..parallel.planning import Cluster
     from ..zoo.config import parse_overrides
     from ..zoo.planning import fits, plan
 
@@ -73,7 +75,7 @@ def _plan(options: Namespace) -> int:
     scaled = []
     machines = 2 * options.machines
     while options.scale and machines * cluster.ranks_inside <= SIMULATED:
-        more = Cluster(machines, options.cores, options.memory, **size)
+        more = dataclasses.replace(found[0].cluster, machines=machines)
         try:
             scaled.append((more, plan(options.model, more, options.batch * machines // options.machines, settings)[0]))
         except MemoryError:
@@ -121,7 +123,7 @@ def _row(one: Forecast, cluster: Cluster) -> tuple[Any, ...]:
 def _told(one: Forecast, cluster: Cluster) -> dict[str, Any]:
     from ..zoo.planning import fits
 
-    values = {name: value for name, value in vars(one).items() if name != "layout"}
+    values = {name: value for name, value in vars(one).items() if name not in ("layout", "cluster")}
     return {"layout": _name(one), **values, "bytes": one.bytes, "fits": fits(one, cluster)}
 
 

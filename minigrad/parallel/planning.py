@@ -1,7 +1,8 @@
 """Plans for machines that are not here: memory, bytes, time and efficiency of each layout, from measured costs and formulas.
 
-A rank computes its share of measured work, and communicates what `cost_model` says, over a network with a latency and a rate. Nothing overlaps, as in
-our runs. A collective among n ranks goes round a ring: an all-reduce of b bytes takes 2 (n - 1) messages of b / n bytes, an all-gather
+A rank computes its share of the work, at the rate that a block was measured to go at, and communicates what `cost_model` says, over a network with
+a latency and a rate. Nothing overlaps, as in our runs.
+A collective among n ranks goes round a ring: an all-reduce of b bytes takes 2 (n - 1) messages of b / n bytes, an all-gather
 and a reduce-scatter half of them.
 """
 
@@ -10,10 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from time import perf_counter
-from typing import Any
-
-import numpy as np
 
 from ..nn import Module, TransformerBlock
 from .cost_model import Load, memory, traffic
@@ -21,7 +18,7 @@ from .mesh import Layout, Mesh, part_sizes
 from .pipeline import blocks_of
 from .placement import Placement, placements
 
-__all__ = ["Cluster", "Forecast", "forecast", "layouts_for", "measured_rate", "simulated"]
+__all__ = ["Cluster", "Forecast", "forecast", "layouts_for", "simulated"]
 
 BUFFERS = 2  # of AdamW, for each weight
 SAVED = 34  # numbers kept for the backward by a block, for each token and each number of its width, without attention weights
@@ -39,6 +36,7 @@ class Cluster:
     inside: float = 5e9  # between ranks of one machine
     inside_latency: float = 5e-6
     rate: float = 2e10  # of one core, as `measured_rate` finds it
+    efficiency: float | None = None  # the share of the rate at which a block goes, as `measured_efficiency` finds it
     threads: int | None = None  # of a rank; all cores of a machine unless given
 
     @property
@@ -66,6 +64,7 @@ class Forecast:
     """What is expected of a layout: seconds of a step and their parts, and the bytes of its fullest rank."""
 
     layout: Layout
+    cluster: Cluster
     data: int
     seconds: float
     computing: float
@@ -81,20 +80,6 @@ class Forecast:
     @property
     def bytes(self) -> float:
         return self.weights + self.optimizer + self.gradients + self.activations
-
-
-def measured_rate(seconds: float = 0.5) -> float:
-    """Floating-point operations a second of one core, in a product of matrices in float32."""
-    from ..runtime.threads import single_threaded_blas
-
-    a, b = (np.random.default_rng(i).random((512, 512), np.float32) for i in range(2))
-    with single_threaded_blas():
-        a @ b
-        begin, count = perf_counter(), 0
-        while perf_counter() - begin < seconds:
-            a @ b
-            count += 1
-        return 2 * 512**3 * count / (perf_counter() - begin)
 
 
 def layouts_for(model: Module, ranks: int) -> Iterator[Layout]:
@@ -140,7 +125,7 @@ def forecast(
         sizes = _sizes(placed, mesh, blocks[0][1], counts[stage], load)
         if sum(sizes.values()) > busiest["bytes"]:
             fullest, busiest["bytes"] = sizes, sum(sizes.values())
-        work = _work(model, placed, mesh, blocks, counts, load) / (cluster.rate * cluster.cores / cluster.ranks_inside)
+        work = _work(placed, mesh, counts, load, cluster) / (cluster.rate * cluster.cores / cluster.ranks_inside)
         bytes_of = traffic(placed, mesh, counts, load)
         busiest["sent"] = max(busiest["sent"], sum(sum(kinds.values()) for kinds in bytes_of.values()))
         calls = _calls(placed, mesh, counts[stage], load)
@@ -152,11 +137,11 @@ def forecast(
     seconds = steady + busiest["end"]
     mesh = Mesh.imagined(Layout(), 1, 0)
     whole = _held(model, mesh, [len(blocks)], uses, known)
-    ideal = _work(model, whole, mesh, blocks, [len(blocks)], Load(1, batch, length, dim, 4)) / (
+    ideal = _work(whole, mesh, [len(blocks)], Load(1, batch, length, dim, 4), cluster) / (
         cluster.rate * cluster.cores * cluster.machines
     )
     return Forecast(
-        layout, data, seconds, slots * busiest["work"], slots * busiest["wait"] + busiest["end"],
+        layout, cluster, data, seconds, slots * busiest["work"], slots * busiest["wait"] + busiest["end"],
         (layout.pipeline - 1) / slots, fullest["parameters"], fullest["optimizer"], fullest["gradients"],
         fullest["activations"], busiest["sent"], ideal / seconds,
     )  # fmt: skip
@@ -187,10 +172,11 @@ def _sizes(
     return sizes
 
 
-def _work(
-    model: Module, placed: Sequence[Placement], mesh: Mesh, blocks: Any, counts: Sequence[int], load: Load
-) -> float:
-    """Floating-point operations of a rank for one microbatch: two for each weight and token forward, and four backward."""
+def _work(placed: Sequence[Placement], mesh: Mesh, counts: Sequence[int], load: Load, cluster: Cluster) -> float:
+    """Floating-point operations of a rank for one microbatch: two for each weight and token forward, and four backward.
+
+    Those of blocks are as many more as they take longer than a product of matrices.
+    """
     tokens = load.rows * load.length
     passes = 4 if mesh.layout.recompute or mesh.layout.shard == 3 else 3
     matrices = sum(
@@ -204,7 +190,7 @@ def _work(
         tables = [h for h in placed if h.spec is not None and h.spec.axis == 0 or len(h.shape) == 2]
         words = max((h.shape[0] for h in tables if ".blocks." not in h.name), default=0)
         head = 2 * tokens * words * load.dim / mesh.layout.tensor
-    return passes * (2 * tokens * matrices + attention) + 3 * head
+    return passes * (2 * tokens * matrices + attention) / (cluster.efficiency or 1.0) + 3 * head
 
 
 def _calls(placed: Sequence[Placement], mesh: Mesh, blocks: int, load: Load) -> dict[str, int]:

@@ -64,7 +64,7 @@ class ProcessGroup:
         """The value of rank 0; what the other ranks give is ignored."""
         return self.all_gather(value if self.rank == 0 else None)[0]
 
-    def broadcast_arrays(self, arrays: Sequence[np.ndarray], root: int = 0) -> None:
+    def broadcast_arrays(self, arrays: Sequence[Any], root: int = 0) -> None:
         """Overwrite each array with that of rank `root`."""
 
     def end(self, message: str) -> None:

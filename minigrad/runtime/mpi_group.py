@@ -8,7 +8,7 @@ import json
 import os
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy as np
 from ..engine.backend import backend_of, device_of, on_device_of, to_numpy
 from .group import ProcessGroup
 from .last_message import tell
-from .nccl import nccl_all_reduce
+from .nccl import NCCL, nccl_of
 from .threads import available_cores, limit_threads
 from .watchdog import timeout, waited
 
@@ -35,7 +35,7 @@ class MPIGroup(ProcessGroup):
         self.rank, self.size = self._comm.rank, self._comm.size
         self._sent: list[tuple[Any, Any]] = []  # requests that are under way, with what they send
         self._buffers: dict[tuple[str, np.dtype], Any] = {}
-        self._nccl: dict[str, Callable[[Any], None] | None] = {}  # from a device to its all-reduce, None: on the host
+        self._nccl: dict[str, NCCL | None] = {}  # by device; None: on the host
         atexit.register(self._finish_sending)  # MPI is finalised after it
         if comm is None:
             limit_threads(self._fair_share())
@@ -59,7 +59,8 @@ class MPIGroup(ProcessGroup):
         for kind, group in kinds.items():
             with on_device_of(group[0]), np.errstate(all="ignore"):
                 flat = self._flattened(kind, group)
-                self._all_reduce_flat(flat, kind[0])
+                self.count("all_reduce", flat.nbytes)
+                self._sum(flat)
                 start = 0
                 for array in group:
                     array[...] = flat[start : start + array.size].reshape(array.shape)
@@ -72,22 +73,25 @@ class MPIGroup(ProcessGroup):
             self._buffers[kind] = xp.empty(size, kind[1])
         return xp.concatenate([array.reshape(-1) for array in group], out=self._buffers[kind])
 
-    def _all_reduce_flat(self, flat: Any, device: str) -> None:
-        self.count("all_reduce", flat.nbytes)
-        self._sum(flat, device)
-
-    def _sum(self, flat: Any, device: str) -> None:
+    def _sum(self, flat: Any) -> None:
         if isinstance(flat, np.ndarray):
             self._wait(self._comm.Iallreduce(self._mpi.IN_PLACE, flat))
             return
-        if device not in self._nccl:
-            self._nccl[device] = nccl_all_reduce(self, flat)
-        if (reduce := self._nccl[device]) is not None:
-            reduce(flat)
+        if (nccl := self._nccl_for(flat)) is not None:
+            nccl.all_reduce(flat)
             return
         host = to_numpy(flat)
-        self._sum(host, "cpu")
+        self._sum(host)
         flat[...] = backend_of(flat).xp.asarray(host)
+
+    def _nccl_for(self, array: Any) -> NCCL | None:
+        """NCCL where it can, else None: the host. All ranks come here with their first array on a device."""
+        if isinstance(array, np.ndarray):
+            return None
+        device = device_of(array)
+        if device not in self._nccl:
+            self._nccl[device] = nccl_of(self, array)
+        return self._nccl[device]
 
     def all_gather(self, value: Any) -> list[Any]:
         text = json.dumps(value).encode()
@@ -103,12 +107,30 @@ class MPIGroup(ProcessGroup):
         self._wait(self._comm.Iallgather(content.ljust(width, b"\0"), received))
         return [bytes(received[i * width : (i + 1) * width]) for i in range(self.size)]
 
-    def broadcast_arrays(self, arrays: Sequence[np.ndarray], root: int = 0) -> None:
+    def broadcast_arrays(self, arrays: Sequence[Any], root: int = 0) -> None:
         for array in arrays:
             self.count("broadcast", array.nbytes)
+            if not isinstance(array, np.ndarray):
+                self._broadcast_on_device(array, root)
+                continue
             self._wait(self._comm.Ibcast(array.reshape(-1).view(np.uint8), root=root))
 
+    def _broadcast_on_device(self, array: Any, root: int) -> None:
+        with on_device_of(array):
+            flat = array.reshape(-1).copy()
+            if (nccl := self._nccl_for(flat)) is not None:
+                nccl.broadcast(flat, root)
+            else:
+                host = to_numpy(flat)
+                self._wait(self._comm.Ibcast(_raw(host), root=root))
+                flat = backend_of(array).xp.asarray(host)
+            array[...] = flat.reshape(array.shape)
+
     def all_gather_array(self, part: Any, counts: Sequence[int]) -> Any:
+        if (nccl := self._nccl_for(part)) is not None:
+            self.count("all_gather", sum(counts) * part.dtype.itemsize)
+            with on_device_of(part):
+                return nccl.all_gather(backend_of(part).xp.ascontiguousarray(part).reshape(-1), counts)
         mine = np.ascontiguousarray(to_numpy(part)).reshape(-1)
         whole = np.empty(sum(counts), mine.dtype)
         self.count("all_gather", whole.nbytes)
@@ -118,6 +140,11 @@ class MPIGroup(ProcessGroup):
 
     def reduce_scatter(self, flat: Any, counts: Sequence[int]) -> Any:
         wide = np.result_type(flat.dtype, np.float32)
+        if (nccl := self._nccl_for(flat)) is not None:
+            self.count("reduce_scatter", flat.size * wide.itemsize)
+            with on_device_of(flat):
+                whole = backend_of(flat).xp.ascontiguousarray(flat).reshape(-1).astype(wide)
+                return nccl.reduce_scatter(whole, counts).astype(flat.dtype, copy=False)
         whole = np.ascontiguousarray(to_numpy(flat), wide).reshape(-1)
         self.count("reduce_scatter", whole.nbytes)
         mine = np.empty(counts[self.rank], wide)
@@ -126,6 +153,10 @@ class MPIGroup(ProcessGroup):
         return _beside(mine.astype(flat.dtype, copy=False), flat)
 
     def all_to_all(self, flat: Any, given: Sequence[int], got: Sequence[int]) -> Any:
+        if (nccl := self._nccl_for(flat)) is not None:
+            self.count("all_to_all", flat.nbytes)
+            with on_device_of(flat):
+                return nccl.all_to_all(backend_of(flat).xp.ascontiguousarray(flat).reshape(-1), given, got)
         mine = np.ascontiguousarray(to_numpy(flat)).reshape(-1)
         result = np.empty(sum(got), mine.dtype)
         self.count("all_to_all", mine.nbytes)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from .. import nn
 from ..errors import ArgumentError
+from ..parallel.machine_speed import measured_efficiency
 from ..parallel.pipeline import blocks_of
 from ..parallel.planning import Cluster, Forecast, Known, forecast, layouts_for
 from ..parallel.profiling import profile_blocks
@@ -31,6 +33,9 @@ def plan(name: str, cluster: Cluster, batch: int, overrides: Any = None, length:
     if not blocks_of(model):
         raise ArgumentError(f"{spec.name} has no blocks that could be divided", "a transformer", spec.name)
     tokens = length if length is not None else int(getattr(config, "context", 64))
+    if cluster.efficiency is None:
+        share = measured_efficiency(blocks_of(model)[0][1], tokens, cluster.rate)
+        cluster = dataclasses.replace(cluster, efficiency=share)
     uses = _uses(spec, len(blocks_of(model)))
     known: Known = {}
     found = [

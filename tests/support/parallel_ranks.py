@@ -129,6 +129,40 @@ def adjoints() -> dict[str, float]:
     return found
 
 
+def on_cards() -> list[dict[str, Any]]:
+    """What collectives make of arrays on a device of each rank, by NCCL and over the host, and what NCCL was called for."""
+    from . import fake_device, fake_nccl
+
+    xp = fake_device.xp
+    found: dict[str, Any] = {}
+    for way in ("host", "nccl"):
+        communicator = fake_nccl.installed(process_group().rank) if way == "nccl" else None
+        group = process_group().split(0)
+        rank, size = group.rank, group.size
+        found[way] = results = {}
+        for dtype in ("float16", "float32", "float64"):
+            for counts in ([2] * size, [3, 0, 1, 2]):
+                mine = np.arange(counts[rank]) + 10.0 * rank
+                every = np.arange(sum(counts)) * (rank + 1.0)
+                given, back = [(rank + i) % 3 for i in range(size)], [(i + rank) % 3 for i in range(size)]
+                sent, summed = xp.asarray(every.astype(dtype)), xp.asarray(every.astype(dtype))
+                group.all_reduce([summed])
+                group.broadcast_arrays([sent], root=2)
+                rows = np.concatenate([np.full(n, 10.0 * rank + to) for to, n in enumerate(given)])
+                made = {
+                    "all_reduce": summed,
+                    "broadcast": sent,
+                    "all_gather": group.all_gather_array(xp.asarray(mine.astype(dtype)), counts),
+                    "reduce_scatter": group.reduce_scatter(xp.asarray(every.astype(dtype)), counts),
+                    "all_to_all": group.all_to_all(xp.asarray(rows.astype(dtype)), given, back),
+                }
+                assert {one.dtype.name for one in made.values()} == {dtype}
+                results |= {f"{name} {dtype} {counts}": one.get().tolist() for name, one in made.items()}
+        results["traffic"] = dict(group.traffic)
+        found["calls"] = sorted({*communicator.calls}) if communicator else []
+    return list(process_group().all_gather(found))
+
+
 def examine(folder: Path, jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Train each job on these ranks; how far it is from what one process made, in `MODEL-STEPS-DTYPE.npz` of the folder."""
     world, told = process_group(), []
@@ -188,7 +222,21 @@ def timed(sizes: dict[str, Any], batch: int, layout: dict[str, Any], steps: int)
 def one_job(folder: Path, job: dict[str, Any]) -> Any:
     if "timed" in job:
         return timed(**job["timed"])
+    if "network" in job:
+        return all_reduced(job["network"])
     return counted(Layout(**job["counted"])) if "counted" in job else killed(folder, job)
+
+
+def all_reduced(size: int, times: int = 20) -> float:
+    """The median seconds of an all-reduce of so many numbers in float32."""
+    world, array = process_group(), np.zeros(size, np.float32)
+    found = []
+    for _ in range(times):
+        world.all_gather(None)
+        begin = time.perf_counter()
+        world.all_reduce([array])
+        found.append(time.perf_counter() - begin)
+    return float(np.median(found))
 
 
 def main() -> None:
@@ -258,6 +306,7 @@ def of_the_suite(folder: Path) -> dict[str, Any]:
             seen, weights, _ = trained(name, made)
             told["runs"][f"{name} {layout}"] = [seen, {key: value.tolist() for key, value in weights.items()}]
     if world.size == 4:
+        told["cards"] = on_cards()
         told["counted"] = [counted(Layout(**layout)) for layout in COUNTED]
         trained("gpt", Layout(tensor=2, pipeline=2), steps=2, out=folder / "run", save_every=2, seed=5)
         _, weights, _ = trained("gpt", Layout(pipeline=2, shard=3), out=folder / "run", again=True, seed=5)
