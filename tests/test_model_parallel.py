@@ -86,6 +86,14 @@ def test_a_divided_model_trains_as_a_whole_one(told, alone, name, layout):
 
 
 @with_mpi
+def test_a_divided_model_trains_on_a_device_that_is_as_strict_as_cupy(told, alone):
+    seen, weights = told["device"]
+    losses, expected, _ = alone("bert")
+    np.testing.assert_allclose(seen, losses, rtol=0, atol=1e-10)
+    assert_same(weights, expected)
+
+
+@with_mpi
 def test_the_gradient_of_each_collective_is_its_adjoint(told):
     assert told["adjoints"].keys() >= {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_to_all"}
     assert max(told["adjoints"].values()) < 1e-12

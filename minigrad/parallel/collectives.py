@@ -126,7 +126,7 @@ def _send(xp, a, *, group, to):
 
 @_send.vjp
 def _send_gradient(g, group, to, a_shape, a_dtype):
-    return (group.receive(a_shape, a_dtype, to),)
+    return (_receive(g, group=group, source=to, shape=a_shape, dtype=a_dtype),)
 
 
 def send(a: Tensor, group: ProcessGroup, to: int) -> Tensor:
@@ -138,7 +138,7 @@ def send(a: Tensor, group: ProcessGroup, to: int) -> Tensor:
 
 @Op
 def _receive(xp, like, *, group, source, shape, dtype):
-    return group.receive(shape, dtype, source)
+    return xp.asarray(group.receive(shape, dtype, source))
 
 
 @_receive.vjp
@@ -147,7 +147,7 @@ def _receive_gradient(g, group, source):
     return (None,)
 
 
-def receive(shape: tuple[int, ...], dtype: Any, group: ProcessGroup, source: int) -> Tensor:
+def receive(shape: tuple[int, ...], dtype: Any, group: ProcessGroup, source: int, device: str = "cpu") -> Tensor:
     """What a rank sends; its gradient is sent back there."""
-    anchor = zeros((), dtype=dtype).data
+    anchor = zeros((), dtype=dtype, device=device).data
     return _receive(wrap(anchor, leaf(anchor)), group=group, source=source, shape=shape, dtype=np.dtype(dtype))

@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from ..engine.backend import backend_named, backend_of, device_of
 from ..engine.tensor import Tensor
 from ..engine.writes import writes
 from ..errors import ArgumentError
 from ..nn import Module
 from ..nn.clipping import grad_norm
+from ..ops.creation import zeros
 from ..optim import Optimizer
 from .full_state import FullState, State
 from .mesh import Mesh, part_edges
@@ -78,7 +80,7 @@ class DistributedModel:
             kept = self.optimizer.state.get(one.p)
             if not self._is_here(one):
                 self.optimizer.state.pop(one.p, None)
-                set_data(one.p, placeholder(one.shape, one.p.dtype).data)
+                set_data(one.p, placeholder(one.shape, one.p.dtype, one.p.device).data)
                 continue
             set_data(one.p, self._own(one, one.p.data))
             for name in () if kept is None else [name for name in kept if name != "step"]:
@@ -102,7 +104,7 @@ class DistributedModel:
     def _own(self, one: Placement, whole: Any) -> Any:
         """This rank's shard, in memory of its own."""
         if one.spec is None or whole.shape != one.shape:
-            return np.array(whole, order="C")
+            return backend_of(whole).xp.array(whole, order="C")
         return one.spec.shard(whole, self.mesh.tensor)
 
     def _shard(self) -> None:
@@ -145,7 +147,7 @@ class DistributedModel:
         self._unpatch()
         try:
             for one in self.placements:
-                one.p.data = made[one.name][""]
+                one.p.data = _placed(made[one.name][""], device_of(one.p.data))
             if optimizer:
                 self._give_states(made)
             yield
@@ -163,7 +165,11 @@ class DistributedModel:
             group["params"] = own
         self.optimizer.state = type(self.optimizer.state)(
             {
-                one.p: {name: value for name, value in made[one.name].items() if name}
+                one.p: {
+                    name: value if name == "step" else _placed(value, one.p.device)
+                    for name, value in made[one.name].items()
+                    if name
+                }
                 for one in self.placements
                 if "step" in made[one.name]
             }
@@ -175,7 +181,7 @@ class DistributedModel:
         self._unpatch()
         for one in self.placements:
             one.p.requires_grad_(one.trained)
-            set_data(one.p, every[one.name][""])
+            set_data(one.p, _placed(every[one.name][""], one.p.device))
         self._give_states(every)
         self.state.shards = None
         self._forget_flats()
@@ -254,11 +260,16 @@ class DistributedModel:
             self.state.shards.gather()
 
 
+def _placed(array: np.ndarray, device: str) -> Any:
+    """An array of the host on a device."""
+    return array if device == "cpu" else backend_named(device).place(array, device)
+
+
 def _gradient(q: Tensor) -> Any:
     """The gradient on this rank, zeros where no row has used the parameter; it is about to be written to."""
     node = q.node
     assert node is not None
     if node.grad is None:
-        node.grad = np.zeros(q.shape, q.dtype)
+        node.grad = zeros(q.shape, dtype=q.dtype, device=q.device).data
     writes.mark(node.grad)
     return node.grad

@@ -9,9 +9,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from ..changes import changes
+from ..engine.backend import backend_named
 from ..engine.graph import leaf
 from ..engine.tensor import Tensor, wrap
 from ..nn import Module
@@ -55,9 +54,11 @@ class Patches:
         changes.note()
 
 
-def placeholder(shape: tuple[int, ...], dtype: Any) -> Tensor:
+def placeholder(shape: tuple[int, ...], dtype: Any, device: str) -> Tensor:
     """Zeros that take no memory, in the place of what another rank computes."""
-    return wrap(np.broadcast_to(np.zeros((), dtype), shape))
+    backend = backend_named(device)
+    with backend.on(device):
+        return wrap(backend.xp.broadcast_to(backend.xp.zeros((), dtype), shape))
 
 
 def set_data(p: Tensor, array: Any) -> None:

@@ -130,7 +130,7 @@ def keys_of(block: TransformerBlock) -> int:
 def _skipped(keys: int, block: Module, forward: Any, x: Any, memory: Any = None, **given: Any) -> Tensor:
     if block.training:
         skip_keys(keys)
-    return placeholder(x.shape, x.dtype)
+    return placeholder(x.shape, x.dtype, x.device)
 
 
 def _received(
@@ -139,8 +139,8 @@ def _received(
     """The last block before this stage: what it made, on the stage before."""
     _skipped(keys, block, forward, x)
     group, source = mesh.pipeline_group, mesh.pipeline - 1
-    made = receive(x.shape, x.dtype, group, source)
-    pass_state.memory = None if memory is None else receive(memory.shape, memory.dtype, group, source)
+    made = receive(x.shape, x.dtype, group, source, x.device)
+    pass_state.memory = None if memory is None else receive(memory.shape, memory.dtype, group, source, x.device)
     pass_state.active = True
     return made
 
@@ -160,7 +160,7 @@ def _sent(mesh: Mesh, pass_state: PassState, forward: Any, x: Any, memory: Any =
             memory if pass_state.memory is None else pass_state.memory, group, to
         )
     pass_state.active = False
-    return placeholder(made.shape, made.dtype)
+    return placeholder(made.shape, made.dtype, made.device)
 
 
 def plan_recompute(model: Module, pass_state: PassState, patches: Patches) -> None:

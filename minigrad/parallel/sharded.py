@@ -68,7 +68,7 @@ class Shards:
         piece = p.data.reshape(-1)[start:stop]
         set_data(made, piece.copy() if self.level == 3 else piece)  # else it is written to where the whole is
         if self.level == 3:
-            set_data(p, placeholder(p.shape, p.dtype).data)
+            set_data(p, placeholder(p.shape, p.dtype, p.device).data)
         return made
 
     def _places(self) -> dict[int | None, list[tuple[Parameter, list[Place]]]]:
@@ -126,7 +126,7 @@ class Shards:
             yield
         finally:
             for p in outside:
-                p.data = placeholder(p.shape, p.dtype).data
+                p.data = placeholder(p.shape, p.dtype, p.device).data
 
     def reduced(self, p: Parameter) -> Any:
         """The sum of a gradient over ranks, of which the shard gets its part."""

@@ -205,7 +205,7 @@ def _along_sequence(group: Any, pass_state: PassState, forward: Any, x: Any, *ar
     try:
         made = forward(part(x, axis=1, group=group), *args, **given)
         if not pass_state.active:
-            return placeholder(x.shape, x.dtype)
+            return placeholder(x.shape, x.dtype, x.device)
         return all_gather(made, axis=1, group=group, whole=pass_state.length, alike=True)
     finally:
         pass_state.length = outer
@@ -263,7 +263,7 @@ def _looked_up(
     if ids.size and not (int(ids.min()) >= 0 and int(ids.max()) < words):
         raise IndexingError("Embedding: an index is out of range", f"0 to {words - 1}", f"{ids.min()} to {ids.max()}")
     if not pass_state.active:
-        return placeholder((*ids.shape, module.embedding_dim), module.weight.dtype)
+        return placeholder((*ids.shape, module.embedding_dim), module.weight.dtype, module.weight.device)
     start, stop = edges
     is_here = (ids >= start) & (ids < stop)
     found = forward(f.where(is_here, ids - start, 0))

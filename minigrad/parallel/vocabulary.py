@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from .. import functions as f
+from ..engine.backend import backend_of
 from ..engine.tensor import Tensor, wrap
 from ..nn import VocabularyHead
 from ..nn import functional as F
-from ..ops.creation import tensor
+from ..ops.creation import tensor, zeros
 from .collectives import all_gather, all_reduce, replicated
 from .mesh import Mesh, part_edges
 from .pass_state import PassState
@@ -34,18 +35,19 @@ class ParallelVocabulary(VocabularyHead):
         if self.pass_state.active and self.group.size > 1:
             made = all_gather(made, axis=-1, group=self.group, whole=self.words, alike=True)
         if self.mesh.layout.pipeline > 1:
-            known = (
-                np.array(made.data) if self.pass_state.active else np.empty((*made.shape[:-1], self.words), made.dtype)
-            )
+            known = made.data.copy() if self.pass_state.active else self._empty(made)
             self.mesh.pipeline_group.broadcast_arrays([known], root=self.mesh.layout.pipeline - 1)
             made = made if self.pass_state.active else wrap(known)
             self.pass_state.begin()
         return made
 
+    def _empty(self, like: Tensor) -> Any:
+        return zeros((*like.shape[:-1], self.words), dtype=like.dtype, device=like.device).data
+
     def scores(self, input: Any, weight: Any, bias: Any = None) -> Tensor:
         """The logits of this rank's words: (…, C) -> (…, V/t)."""
         if not self.pass_state.active:
-            return placeholder((*input.shape[:-1], self.stop - self.start), input.dtype)
+            return placeholder((*input.shape[:-1], self.stop - self.start), input.dtype, input.device)
         if self.group.size == 1:
             return F.linear(input, weight, bias)
         return F.linear(replicated(input, group=self.group), weight, bias)
@@ -55,7 +57,7 @@ class ParallelVocabulary(VocabularyHead):
     ) -> Tensor:
         """The summed cross-entropy of scores (…, V/t) with targets (…)."""
         if not self.pass_state.active:
-            return placeholder((), scores.dtype)
+            return placeholder((), scores.dtype, scores.device)
         options: dict[str, Any] = {"ignore_index": ignore_index, "label_smoothing": label_smoothing}
         if self.group.size == 1:
             return super().cross_entropy(scores, targets, **options)
@@ -83,12 +85,12 @@ class ParallelVocabulary(VocabularyHead):
     def right(self, scores: Tensor, targets: Tensor) -> Tensor:
         """How many of the targets (N,) have the greatest score of all ranks: (N, V/t) -> ()."""
         if not self.pass_state.active:
-            return wrap(np.zeros((), np.int64))
+            return zeros((), dtype="int64", device=scores.device)
         if self.group.size == 1:
             return super().right(scores, targets)
-        best = scores.data.argmax(axis=-1)
-        tops = np.take_along_axis(scores.data, best[:, None], axis=-1)[:, 0]
-        both = np.stack([tops, (best + self.start).astype(tops.dtype)], axis=-1)  # (N, 2)
+        xp, best = backend_of(scores.data).xp, scores.data.argmax(axis=-1)
+        tops = xp.take_along_axis(scores.data, best[:, None], axis=-1)[:, 0]
+        both = xp.stack([tops, (best + self.start).astype(tops.dtype)], axis=-1)  # (N, 2)
         every = self.group.all_gather_array(both, [both.size] * self.group.size).reshape(-1, *both.shape)  # (t, N, 2)
-        chosen = np.take_along_axis(every[..., 1], every[..., 0].argmax(axis=0)[None], axis=0)[0]
+        chosen = xp.take_along_axis(every[..., 1], every[..., 0].argmax(axis=0)[None], axis=0)[0]
         return (wrap(chosen.astype(np.int64)) == targets).sum()

@@ -25,7 +25,7 @@ from minigrad.parallel.mesh import part_sizes
 from minigrad.runtime.process_group import process_group
 from minigrad.train import Trainer
 from minigrad.zoo.config import configure
-from minigrad.zoo.data import data_of
+from minigrad.zoo.data import data_of, with_batches_on
 from minigrad.zoo.training import named
 
 SIZES: dict[str, dict[str, Any]] = {
@@ -84,11 +84,13 @@ def trained(name: str, layout: Layout | None = None, steps: int = STEPS, dtype: 
     given = data_of(spec, config, None)
     config = given.config or config
     mg.manual_seed(3)
-    model = spec.build(config).to(dtype)
+    device = options.pop("device", "cpu")
+    model = spec.build(config).to(device=device, dtype=dtype)
     optimizer = optim.AdamW(model.parameters(), lr=0.01)
     make = Trainer.resume if options.pop("again", False) else Trainer
+    loss = spec.loss if device == "cpu" else with_batches_on(device, spec.loss)
     trainer = make(
-        model, spec.loss, given.train, optimizer, max_steps=steps, accumulate=2, clip_norm=0.5, parallel=layout,
+        model, loss, given.train, optimizer, max_steps=steps, accumulate=2, clip_norm=0.5, parallel=layout,
         progress=False, compile="off", **options,
     )  # fmt: skip
     seen: list[list[float]] = []
@@ -307,6 +309,8 @@ def of_the_suite(folder: Path) -> dict[str, Any]:
             told["runs"][f"{name} {layout}"] = [seen, {key: value.tolist() for key, value in weights.items()}]
     if world.size == 4:
         told["cards"] = on_cards()
+        seen, weights, _ = trained("bert", Layout(tensor=2, pipeline=2), device="fake", out=folder / "device")
+        told["device"] = [seen, {key: value.tolist() for key, value in weights.items()}]
         told["counted"] = [counted(Layout(**layout)) for layout in COUNTED]
         trained("gpt", Layout(tensor=2, pipeline=2), steps=2, out=folder / "run", save_every=2, seed=5)
         _, weights, _ = trained("gpt", Layout(pipeline=2, shard=3), out=folder / "run", again=True, seed=5)
