@@ -8,6 +8,8 @@ from __future__ import annotations
 import ctypes
 import operator
 import os
+import time
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,6 +27,17 @@ def _array(pointer: Any, count: Any, kind: int) -> np.ndarray:
     return np.frombuffer((ctypes.c_char * size).from_address(operator.index(pointer)), dtype)
 
 
+def _meeting(name: str, count: int, rank: int, place: int) -> list[int]:
+    """The places in the world of all ranks that come with the same unique id."""
+    folder = place_of_meetings / name[:40]
+    folder.mkdir(exist_ok=True)
+    (folder / f"{rank}.tmp").write_text(str(place))
+    (folder / f"{rank}.tmp").rename(folder / str(rank))
+    while not all((folder / str(other)).exists() for other in range(count)):
+        time.sleep(1e-3)
+    return [int((folder / str(other)).read_text()) for other in range(count)]
+
+
 class Communicator:
     """`cupy.cuda.nccl.NcclCommunicator(ndev, commId, rank)`, with its methods' arguments in their order."""
 
@@ -35,7 +48,9 @@ class Communicator:
         from mpi4py import MPI
 
         assert type(commId) is tuple and len(commId) == LENGTH and all(-128 <= one < 128 for one in commId)
-        self.comm = MPI.COMM_WORLD.Split(hash(commId) % 2**30, rank)
+        world = MPI.COMM_WORLD
+        members = _meeting("".join(f"{one % 256:02x}" for one in commId), ndev, rank, world.rank)
+        self.comm = world.Create_group(world.group.Incl(members))
         assert (self.comm.size, self.comm.rank) == (ndev, rank)
         self.sum = MPI.SUM
         self.messages: list[Any] = []
@@ -98,8 +113,13 @@ def _group_end() -> None:
     _open.clear()
 
 
-def installed(rank: int) -> type[Communicator]:
-    """Put NCCL into the fake device of a rank; returns the communicator, which notes its calls."""
+place_of_meetings = Path()
+
+
+def installed(rank: int, folder: Path) -> type[Communicator]:
+    """Put NCCL into the fake device of a rank; ranks meet in the folder. Returns the communicator, which notes its calls."""
+    global place_of_meetings
+    place_of_meetings = folder
     xp.cuda.nccl = SimpleNamespace(
         available=True, NcclCommunicator=Communicator, NCCL_SUM=0, NCCL_INT8=0, NCCL_FLOAT32=7, NCCL_FLOAT64=8,
         get_unique_id=lambda: tuple(np.frombuffer(os.urandom(LENGTH), np.int8).tolist()),

@@ -131,14 +131,14 @@ def adjoints() -> dict[str, float]:
     return found
 
 
-def on_cards() -> list[dict[str, Any]]:
+def on_cards(folder: Path) -> list[dict[str, Any]]:
     """What collectives make of arrays on a device of each rank, by NCCL and over the host, and what NCCL was called for."""
     from . import fake_device, fake_nccl
 
     xp = fake_device.xp
     found: dict[str, Any] = {}
     for way in ("host", "nccl"):
-        communicator = fake_nccl.installed(process_group().rank) if way == "nccl" else None
+        communicator = fake_nccl.installed(process_group().rank, folder) if way == "nccl" else None
         group = process_group().split(0)
         rank, size = group.rank, group.size
         found[way] = results = {}
@@ -308,7 +308,7 @@ def of_the_suite(folder: Path) -> dict[str, Any]:
             seen, weights, _ = trained(name, made)
             told["runs"][f"{name} {layout}"] = [seen, {key: value.tolist() for key, value in weights.items()}]
     if world.size == 4:
-        told["cards"] = on_cards()
+        told["cards"] = on_cards(folder)
         seen, weights, _ = trained("bert", Layout(tensor=2, pipeline=2), device="fake", out=folder / "device")
         told["device"] = [seen, {key: value.tolist() for key, value in weights.items()}]
         told["counted"] = [counted(Layout(**layout)) for layout in COUNTED]
