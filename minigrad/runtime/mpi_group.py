@@ -18,7 +18,7 @@ from .group import ProcessGroup
 from .last_message import tell
 from .nccl import NCCL, nccl_of
 from .threads import available_cores, limit_threads
-from .watchdog import timeout, waited
+from .watchdog import USUAL, timeout, waited, watchdog
 
 __all__ = ["MPIGroup"]
 
@@ -36,7 +36,9 @@ class MPIGroup(ProcessGroup):
         self._sent: list[tuple[Any, Any]] = []  # requests that are under way, with what they send
         self._buffers: dict[tuple[str, np.dtype], Any] = {}
         self._nccl: dict[str, NCCL | None] = {}  # by device; None: on the host
-        atexit.register(self._finish_sending)  # MPI is finalised after it
+        if comm is None:
+            atexit.register(self._finalize)  # the first one, which is called last
+        atexit.register(self._finish_sending)
         if comm is None:
             limit_threads(self._fair_share())
 
@@ -174,6 +176,11 @@ class MPIGroup(ProcessGroup):
         with contextlib.suppress(Exception):
             for request, _ in self._sent:
                 self._wait(request)
+
+    def _finalize(self) -> None:
+        """Wait for the others to leave, too, at the end of the process; one that was lost does not keep this one for ever."""
+        with watchdog("the other ranks to end", self.rank, self.size, USUAL):
+            self._mpi.Finalize()
 
     def receive(self, shape: tuple[int, ...], dtype: Any, source: int) -> np.ndarray:
         result = np.empty(shape, dtype)

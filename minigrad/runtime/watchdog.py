@@ -41,12 +41,12 @@ def waited(what: str, seconds: float) -> str:
 
 
 @contextmanager
-def watchdog(what: str, rank: int, size: int) -> Iterator[None]:
-    """Inside, this process is killed, with a message, if it takes longer than `timeout(STARTING)`.
+def watchdog(what: str, rank: int, size: int, usual: float = STARTING) -> Iterator[None]:
+    """Inside, this process is killed, with a message, if it takes longer than `timeout(usual)`.
 
     A call into a library that holds Python's lock cannot be ended by a thread or a signal handler, but by a child process.
     """
-    seconds = timeout(STARTING)
+    seconds = timeout(usual)
     if not hasattr(os, "fork"):
         yield
         return
