@@ -40,7 +40,7 @@ OTHERS: list[tuple[int, dict[str, Any]]] = [
     (8, {"tensor": 2, "pipeline": 2, "shard": 3}),
 ]
 BLOCKS = {"gpt": 3, "bert": 4, "translator": 4}
-STAGES = {  # given, so that the bits do not depend on measured times
+STAGES: dict[int, dict[str, tuple[int, ...]]] = {  # given, so that the bits do not depend on measured times
     2: {"gpt": (2, 1), "bert": (2, 2), "translator": (2, 2)},
     4: {"bert": (1,) * 4, "translator": (1,) * 4},
 }

@@ -97,6 +97,12 @@ def test_layouts_agree_with_one_process_in_the_benchmark_too(tmp_path: Path) -> 
     assert 0 < result["worst"] < 1e-10 and 0 < result["slowest"] < 30
 
 
+def test_hosts_says_what_it_needs_where_it_cannot_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    done = run("benchmarks.hosts")
+    assert done.returncode == 0 and done.stdout == "skipped: network namespaces need root, and ip of iproute2\n"
+
+
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL")
 def test_kill_soak_kills_and_finds_nothing_wrong(tmp_path: Path) -> None:
     state = str(tmp_path / "state.json")

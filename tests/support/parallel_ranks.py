@@ -196,10 +196,12 @@ def killed(folder: Path, job: dict[str, Any]) -> list[dict[str, Any]]:
     if world.rank == job.get("rank") and job.get("after") is not None:
         threading.Timer(job["after"], die).start()
     begin = time.perf_counter()
-    options = {"out": folder / job["out"], "save_every": 2, "seed": 5, "again": True}
+    options = {"out": folder / job["out"], "save_every": job.get("save_every", 2), "seed": 5, "again": True}
     seen, weights, trainer = trained(job["model"], made, job["steps"], **options)
     digest = hashlib.sha256(b"".join(np.ascontiguousarray(weights[key]).tobytes() for key in sorted(weights)))
     seconds = time.perf_counter() - begin
+    if world.rank == 0:
+        np.savez(folder / f"{job['out']}.npz", **weights)
     return [{"digest": digest.hexdigest(), "began": trainer.step - len(seen), "seconds": seconds}]
 
 
