@@ -32,7 +32,7 @@ def test_version_is_that_of_the_package(capsys):
 
 def test_every_verb_is_listed_with_what_it_does():
     assert list(COMMANDS) == [
-        "list", "show", "new", "train", "resume", "eval", "predict", "sample", "chat", "embed", "translate", "plot", "report", "graph",
+        "list", "show", "new", "train", "resume", "eval", "predict", "sample", "chat", "embed", "translate", "paint", "plot", "report", "graph",
         "attention", "average", "export", "quantize", "import", "check", "doctor", "plan", "demo", "learn", "completion",
     ]  # fmt: skip
     for arguments in ((), ("--help",)):

@@ -9,11 +9,12 @@ from ..spec import ModelSpec
 from .language_model import LANGUAGE_MODEL
 from .masked_language_model import MASKED_LANGUAGE_MODEL
 from .task import Task, TaskCommand
+from .text_to_image import TEXT_TO_IMAGE
 from .translation import TRANSLATION
 
 __all__ = ["TASKS", "TaskCommand", "Task", "commands", "tasks_with", "verbs_of"]
 
-TASKS = {task.name: task for task in (LANGUAGE_MODEL, MASKED_LANGUAGE_MODEL, TRANSLATION)}
+TASKS = {task.name: task for task in (LANGUAGE_MODEL, MASKED_LANGUAGE_MODEL, TRANSLATION, TEXT_TO_IMAGE)}
 
 
 def verbs_of(spec: ModelSpec) -> dict[str, Callable[..., Any]]:
