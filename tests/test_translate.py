@@ -229,13 +229,15 @@ def test_the_tree_of_a_search_can_be_drawn_from(here, learned):
     loaded = mg.zoo.load("runs/mine")
     (found,) = loaded.translate(learned[0][0], beams=3)
     root = loaded.tree(found)
-    finals, waiting = [], [(root, "")]
+    finals, waiting = [], [(root, "", 0)]
     while waiting:
-        node, before = waiting.pop()
+        node, before, depth = waiting.pop()
         text = before if node is root else f"{before} {node['token']}"
+        plain = {child["token"]: child["score"] * (6 + depth) / 6 for child in node["children"]}  # alpha is 1
+        assert all(score <= node["score"] * (5 + depth) / 6 + 1e-9 for score in plain.values())  # one kind of score
         finals += [(node["score"], text)] if node.get("final") else []
-        waiting += [(child, text) for child in node["children"]]
-    assert root["token"] == "<s>" and len(finals) >= 3
+        waiting += [(child, text, depth + 1) for child in node["children"]]
+    assert root["token"] == "<s>" and len(finals) >= 3 and "divided by ((5 + n) / 6)^1" in root["note"]
     best = max(finals)
     assert best[0] == pytest.approx(found.score) and best[1].endswith("</s>")
     assert loaded.tokenizer.decode(found.pieces[0].hypotheses[0].tokens) == found.text

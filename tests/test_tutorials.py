@@ -26,6 +26,12 @@ NUMBERED = sorted(FOLDER.glob("[0-9][0-9]_*.py"))
 TUTORIALS = [*NUMBERED, FOLDER / "errata.py"]
 SOLUTIONS = sorted((FOLDER / "solutions").glob("*.py"))
 LAST = 25
+READ = {  # by picture, what a person must find written in it
+    "01_slope": ["x", "f(x)", "slope 6: the derivative at 3"],
+    "06_one_step": ["logits, rate 0.1", "probs, rate 2", "-1.90", "1.90"],
+    "13_ana": ["in each box: log-probability of the sentence up to here", "★ best"],
+    "14_head_1": ["first block, head 1: where the last > looks", "cba"],
+}
 
 KERNELS = os.environ.get("MINIGRAD_TUTORIAL_KERNELS", "numpy")
 EXTRAS = ["IPython", "cupy", "matplotlib", "mpi4py", "tokenizers", "torch", *["numba"] * (KERNELS != "numba")]
@@ -79,7 +85,10 @@ def test_a_tutorial_runs_draws_its_pictures_and_computes_the_numbers_of_the_sour
     for picture in pictures:
         drawn = (ROOT / picture).read_bytes()
         if picture.endswith(".svg"):
-            assert ElementTree.fromstring(drawn).tag == "{http://www.w3.org/2000/svg}svg"
+            root = ElementTree.fromstring(drawn)
+            assert root.tag == "{http://www.w3.org/2000/svg}svg"
+            written = [text.text for text in root.iter("{http://www.w3.org/2000/svg}text")]
+            assert set(READ.get(Path(picture).stem, [])) <= set(written) and "0.00" not in written
         assert len(drawn) > 500
 
 

@@ -380,12 +380,29 @@ def _children(parent: dict[str, Any], rng: Any) -> list[Any]:
 def test_a_large_tree_is_cut_to_what_matters_and_says_so() -> None:
     wrong = [node(f"w{i}", -5.0 - i, node("x", -9.0 - i, kept=False), kept=False) for i in range(3000)]
     root = node("<s>", 0.0, *wrong[:1500], node("right", -0.1, node("</s>", -0.2, final=True)), *wrong[1500:])
-    scene = beam_tree(root, most=50)
+    scene = beam_tree(root, most=50, rows=60)
     drawn = boxes(scene)
     assert len(drawn) == 50 and "right -0.100" in drawn and "</s> -0.200" in drawn and "w0 -5.000" in drawn
     assert "5,953 of 6,003 nodes are left out" in " ".join(texts(scene))
     assert any(re.fullmatch(r"\+2,9\d\d", text) for text in texts(scene))
     assert len(boxes(beam_tree(root, most=2))) == 2
+    few = beam_tree(root)
+    assert few.height < 800 and len({parts[0].y for parts in boxes(few).values()}) == 16 and inside(few)
+    for options in ({"most": 0}, {"rows": 0}):
+        with pytest.raises(ArgumentError, match="1 or more"):
+            beam_tree(root, **options)
+
+
+def test_the_root_is_at_the_top_left_and_the_best_sentence_on_its_row() -> None:
+    worse = node("Thou", -0.1, node("art", -4.0, node("</s>", -4.1, final=True)), node("wert", -5.0, kept=False))
+    root = node("<s>", 0.0, worse, node("You", -0.5, node("are", -0.9, node("</s>", -1.0, final=True))))
+    scene = beam_tree(root)
+    drawn = {name: parts[0] for name, parts in boxes(scene).items()}
+    first = drawn.pop("<s> 0.000")
+    assert all(box.x > first.x and box.y >= first.y for box in drawn.values())
+    assert [name for name, box in drawn.items() if box.y == first.y] == ["You -0.500", "are -0.900", "</s> -1.000"]
+    assert "in each box: log-probability of the sentence up to here" in texts(scene)
+    assert "in each box: per word" in texts(beam_tree({**root, "note": "per word"}))
 
 
 def test_a_sentence_of_thousands_of_tokens_needs_no_recursion() -> None:
@@ -436,5 +453,5 @@ def test_hostile_names_are_only_text_and_pictures_are_always_the_same(draw: Any)
 
 
 def test_spaces_and_nothing_can_be_seen() -> None:
-    assert [token_text(token) for token in (" a b", "", "\n", "é")] == ["␣a␣b", "∅", "⏎", "é"]
+    assert [token_text(token) for token in (" a b", "  ", "", "\n", "é")] == ["␣a b", "␣␣", "∅", "⏎", "é"]
     assert len(token_text("x" * 99)) == 18 and token_text(3) == "3"

@@ -28,7 +28,7 @@ from minigrad.train.run import files_of_steps
 from minigrad.train.run_data import Best, read_metrics
 from minigrad.viz.drawing.axes import Scale, decades, labels, round_ticks, span
 from minigrad.viz.drawing.plane import decision_surface, directions, fit
-from minigrad.viz.drawing.scene import Ellipse, Image, Line, Scene, Text
+from minigrad.viz.drawing.scene import Ellipse, Image, Line, Rect, Scene, Text
 from minigrad.viz.runs.curves import HEIGHT, curves
 from minigrad.viz.runs.report import About, report
 from minigrad.zoo.report import report as zoo_report
@@ -94,6 +94,16 @@ def test_a_scale_leads_from_end_to_end_and_upwards_in_powers_of_ten():
     assert Scale(0, 10, 100, 0)([0, 2.5, 10]).tolist() == [100, 75, 0]
     assert Scale(1, 100, 0, 50, log=True)([1, 10, 100]) == pytest.approx([0, 25, 50])
     assert span([math.nan, math.inf]) == (0, 1) and span([2.0]) == pytest.approx((1.8, 2.2))
+
+
+@pytest.mark.parametrize("values", [[0.003] * 5, [0.0] * 5, [1.0, 1.0 + 1e-7, 1.0, 1.0 - 1e-7]])
+def test_a_constant_curve_lies_in_the_middle_and_its_axis_has_different_numbers(values):
+    scene = curves({"lr": list(enumerate(values))})
+    (line,) = lines(scene, "series-1")
+    (box,) = [shape for shape in flat(scene.shapes) if isinstance(shape, Rect)]
+    assert all(abs(y - box.y - box.height / 2) < 0.01 for _, y in line.points)
+    beside = [shape.text for shape in flat(scene.shapes) if isinstance(shape, Text) and shape.anchor == "end"]
+    assert 2 <= len(beside) == len(set(beside)) and all(len(word) <= 8 for word in beside)
 
 
 def test_a_curve_passes_where_its_numbers_are():

@@ -54,19 +54,20 @@ for h in (1, 0.1, 0.01, 0.001):
 # of slope 6 only touches it. Close to 3, curve and line can hardly be told apart.
 
 # %%
-across, up = Scale(0, 5, 40, 440), Scale(-12, 25, 300, 20)
+across, up = Scale(0, 5, 60, 460), Scale(-12, 25, 300, 20)
 
 
 def drawn(function, color, word, height):
     places = np.linspace(0, 5, 60)
-    return [Line(list(zip(across(places), up(function(places)))), color, 2), Text(52, height, word, 12, color)]
+    return [Line(list(zip(across(places), up(function(places)))), color, 2), Text(72, height, word, 12, color)]
 
 
 shapes = frame(across, up) + drawn(f, "series-1", "x²", 40)
 shapes += drawn(lambda x: 9 + 7 * (x - 3), "series-2", "slope 7: through 3 and 4", 58)
 shapes += drawn(lambda x: 9 + 6 * (x - 3), "series-3", "slope 6: the derivative at 3", 76)
 shapes += [Ellipse(float(across(x)), float(up(f(x))), 7, 7, "ink", None) for x in (3, 4)]
-show(mg.viz.Scene(460, 325, shapes, "x squared and its slope at 3"), "01_slope")
+shapes += [Text(260, 332, "x", 11, "faint", "middle"), Text(20, 160, "f(x)", 11, "faint", "middle", turned=True)]
+show(mg.viz.Scene(480, 342, shapes, "x squared and its slope at 3"), "01_slope")
 
 # %% [markdown]
 # ## A calculation is a graph

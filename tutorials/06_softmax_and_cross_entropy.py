@@ -196,11 +196,12 @@ bold = poor - 2 * (poor - y)
 print("rate 2, on probabilities:", bold.numpy())
 print("rate 2, on logits:       ", one_step(mg.log(poor), 2.0).numpy().round(4))
 table = np.stack([poor.numpy(), stepped.numpy(), one_step(mg.log(poor), 2.0).numpy(), bold.numpy()])
-note = "Z: a step on the logits, P: on the probabilities; then the rate"
-picture = mg.viz.heatmap(
-    table, ["before", "Z,0.1", "Z,2", "P,2"], words, signed=True, most=1, title="one step", note=note
+steps = ["before", "logits, rate 0.1", "logits, rate 2", "probs, rate 2"]
+note = "after a step on the logits, or on the probabilities"
+show(
+    mg.viz.heatmap(table, steps, words, signed=True, title="the probabilities, one step later", note=note),
+    "06_one_step",
 )
-show(picture, "06_one_step")
 
 # %% [markdown]
 # ## 2,000 steps

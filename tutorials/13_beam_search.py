@@ -178,8 +178,8 @@ for beams in (1, 2, 3):
         print(f"width {beams}: score {found.score:.4f}, probability {math.exp(found.score):.4f}  {words}")
 
 # %% [markdown]
-# A search keeps its tree, and `mg.viz.beam_tree` draws it: from left to right, with the score so far in each box. What
-# was dropped is dashed.
+# A search keeps its tree, and `mg.viz.beam_tree` draws it: from left to right, with the score so far in each box, and the
+# best sentence in the first row. What was dropped is dashed.
 
 # %%
 show(mg.viz.beam_tree(search(1)[0], TOKENS, title="greedy: a beam of 1"), "13_greedy")

@@ -201,20 +201,23 @@ def attention_inputs(tokenizer: Any, translation: Translation, vocab: int | None
 def search_tree(tokenizer: Any, translation: Translation) -> dict[str, Any]:
     """The tree of the search for the first piece of a translation, as `mg.viz.beam_tree` draws it.
 
-    Finished hypotheses have the score that they are ranked by, divided by the length penalty; the others the plain sum.
+    Every score is the one that finished translations are ranked by: the log-probability divided by the length penalty.
     """
     root = translation.pieces[0].hypotheses[0].branch
     while root.parent is not None:
         root = root.parent
     top: dict[str, Any] = {"token": spelt(tokenizer, translation.prompt[-1]), "score": 0.0, "children": []}
+    if translation.alpha:
+        penalty = f"((5 + n) / 6)^{translation.alpha:g}"
+        top["note"] = f"log-probability of its n tokens, divided by {penalty}, so that lengths compare"
     waiting = [(root, top)]
     while waiting:
         branch, node = waiting.pop()
         for child in branch.children:
-            penalty = length_penalty(child.depth, translation.alpha) if child.is_final else 1.0
+            score = child.score / length_penalty(child.depth, translation.alpha)
             below = {
-                "token": tokenizer.token(child.token), "score": child.score / penalty, "kept": child.is_kept,
-                "final": child.is_final, "children": [],
+                "token": tokenizer.token(child.token), "score": score, "kept": child.is_kept, "final": child.is_final,
+                "children": [],
             }  # fmt: skip
             node["children"].append(below)
             waiting.append((child, below))

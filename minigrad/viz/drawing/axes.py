@@ -18,10 +18,14 @@ TICK = 10.5  # the size of a number beside an axis
 
 
 def span(values: Any, pad: float = 0.05, log: bool = False) -> tuple[float, float]:
-    """From where to where an axis, of numbers or powers of ten, must reach for all finite values to have room, also a single one.
+    """From where to where an axis, of numbers or powers of ten, must reach for all finite values to have room.
+
+    What differs by no more than rounding is constant, and lies in the middle.
 
     >>> span([0.0, 1.0], pad=0.1)
     (-0.1, 1.1)
+    >>> span([5.0, 5.0])
+    (4.5, 5.5)
     """
     if log:
         low, high = span(np.log10(values), pad)
@@ -33,7 +37,7 @@ def span(values: Any, pad: float = 0.05, log: bool = False) -> tuple[float, floa
     low, high = float(known.min()), float(known.max())
     size = max(abs(low), abs(high))
     tiny = size < 1 / HUGE
-    room = 1.0 if tiny else 0.1 * size if high - low <= 1e-9 * size else pad * (high - low)
+    room = 1.0 if tiny else 0.1 * size if high - low <= 1e-6 * size else pad * (high - low)
     return low - room, high + room
 
 

@@ -8,14 +8,16 @@ from typing import Any
 
 from ...errors import ArgumentError
 from .heatmap import token_text
-from .scene import Group, Line, Rect, Scene, Text, text_width
+from .scene import Group, Line, Rect, Scene, Text, clean, text_width, widest
 
 __all__ = ["beam_tree"]
 
 MOST_NODES = 400  # that are drawn
+MOST_ROWS = 16  # as many as a screen has room for
 MOST_GIVEN = 200_000  # that are looked at; a tree that goes round in a circle would have no end
 ROW, GAP, HIGH = 40.0, 34.0, 30.0  # points: from row to row, between columns, and of a box
-TOP = 64.0
+TOP = 68.0
+SCORE = "log-probability of the sentence up to here"
 
 
 @dataclass(eq=False)
@@ -51,44 +53,50 @@ class _Node:
 
 def beam_tree(
     root: Any, names: Sequence[Any] | Callable[[Any], Any] | None = None, best: Any = None, most: int = MOST_NODES,
-    title: str = "beam search",
+    rows: int = MOST_ROWS, title: str = "beam search",
 ) -> Scene:  # fmt: skip
-    """A picture of a beam search, from left to right.
+    """A picture of a beam search, from left to right; the best sentence is the first row.
 
     A node is `{"token": str, "score": float, "children": [nodes], "kept": bool, "final": bool}`, or an object that has
     these, the last two also as `is_kept` and `is_final`. Only the token is needed: the score is the log-probability of
-    the sentence up to here, `kept` says that it stayed in the beam (the default), `final` that it is
-    a finished sentence. `names` turn tokens that are numbers into text: a vocabulary, or a function. `best` is the
+    the sentence up to here, unless the root's `note` says what else, `kept` says that it stayed in the beam (the default),
+    `final` that it is a finished sentence. `names` turn tokens that are numbers into text: a vocabulary, or a function. `best` is the
     node of the sentence that won; the final one with the highest score unless given. What `minigrad.decode.beam_search`
     found may stand for the root: its whole tree is drawn, and it is the best.
 
-    Of more than `most` nodes those that lead to finished ones are drawn first, then those kept, then by score; the
-    picture says how many it left out.
+    Of more than `most` nodes, or `rows`, those that lead to finished ones are drawn first, then those kept, then by
+    score; the picture says how many it left out.
 
     >>> found = {"token": "you", "score": -0.2, "final": True}
     >>> lost = {"token": "thou", "score": -2.5, "kept": False}
     >>> beam_tree({"token": "<s>", "score": 0.0, "children": [found, lost]}).title
     'beam search'
     """
-    if most < 1:
-        raise ArgumentError("beam_tree: most is how many nodes are drawn", "1 or more", most)
+    for what, given in {"most is how many nodes": most, "rows is how many rows": rows}.items():
+        if given < 1:
+            raise ArgumentError(f"beam_tree: {what} are drawn", "1 or more", given)
     if hasattr(root, "branch"):
         root, best = root.branch, root.branch if best is None else best
         while root.parent is not None:
             root = root.parent
     nodes, won = _read(root, names, best)
-    drawn = _choose(nodes, won, most)
+    drawn = _choose(nodes, won, most, rows)
     on_best = set(won.path(set())) if won is not None else set()
     columns = _columns(drawn)
-    height = _place_rows(drawn)
-    left_out = f"; {len(nodes) - len(drawn):,} of {len(nodes):,} nodes are left out" if len(drawn) < len(nodes) else ""
-    legend = "dashed: dropped from the beam · bold frame: finished · ★ and thick lines: the best" + left_out
-    heading = Text(12, 22, token_text(title, 60).replace("␣", " "), 13, bold=True)
-    shapes: list[Any] = [heading, Text(12, 40, legend, 10, "faint")]
+    height = _place_rows(drawn, on_best)
+    left_out = len(nodes) - len(drawn)
+    legend = [
+        "in each box: " + clean(_part(root, "note", SCORE), 90),
+        "dashed: dropped from the beam · bold frame: finished · ★ and thick lines: the best"
+        + f" · +: {left_out:,} of {len(nodes):,} nodes are left out" * bool(left_out),
+    ]
+    heading = Text(12, 22, clean(title, 90), 13, bold=True)
+    shapes: list[Any] = [heading, *[Text(12, 39 + 14 * i, line, 10, "faint") for i, line in enumerate(legend)]]
     shapes += [_branch(node, node.parent, columns, node in on_best) for node in drawn if node.parent is not None]
     shown = set(drawn)
     shapes += [_box(node, columns[node.depth], node is won, shown) for node in drawn]
-    return Scene(max(sum(columns[-1]) + 60, 520), height + 16, shapes, title)
+    width = max(sum(columns[-1]) + 60, 24 + widest(legend, 10), 24 + text_width(heading.text, 13.5))
+    return Scene(width, height + 16, shapes, title)
 
 
 def _read(root: Any, names: Any, best: Any) -> tuple[list[_Node], _Node | None]:
@@ -128,14 +136,18 @@ def _part(given: Any, name: str, default: Any = None) -> Any:
     return getattr(given, name, getattr(given, f"is_{name}", default))
 
 
-def _choose(nodes: list[_Node], best: _Node | None, most: int) -> list[_Node]:
+def _choose(nodes: list[_Node], best: _Node | None, most: int, rows: int) -> list[_Node]:
     """The nodes that are drawn: the most worth seeing, each with all that lead to it, as far as they go."""
-    drawn = {nodes[0]}
+    drawn, used = {nodes[0]}, 1
+    continued: set[_Node | None] = set()  # have a node on their own row: another takes a row more
     for node in sorted(nodes, key=lambda n: (n is not best, not n.final, not n.kept, -n.worth, n.number)):
         path = node.path(drawn)
-        drawn |= set(path[max(len(path) - (most - len(drawn)), 0) :])
-        if len(drawn) >= most:
-            break
+        path = path[max(len(path) - (most - len(drawn)), 0) :]
+        more = bool(path) and path[-1].parent in continued
+        if used + more <= rows:
+            used += more
+            drawn |= set(path)
+            continued |= {each.parent for each in path}
     return sorted(drawn, key=lambda node: node.number)
 
 
@@ -146,16 +158,16 @@ def _columns(drawn: list[_Node]) -> list[tuple[float, float]]:
     return [(12 + sum(widths[:depth]) + depth * (16 + GAP), width + 16) for depth, width in enumerate(widths)]
 
 
-def _place_rows(drawn: list[_Node]) -> float:
-    """Give every node its height: leaves below each other, others in the middle of their children; the height of all."""
-    y, shown = TOP, set(drawn)
-    for node in drawn:
-        if shown.isdisjoint(node.children):
-            node.y = y
-            y += ROW
-    for node in reversed(drawn):
-        below = [child.y for child in node.children if child in shown]
-        node.y = (below[0] + below[-1]) / 2 if below else node.y
+def _place_rows(drawn: list[_Node], on_best: set[_Node]) -> float:
+    """Give every node its height: beside its parent the first of its children, the best one if it is there, and the others
+    below; the height of all."""
+    shown, waiting, y = set(drawn), drawn[:1], TOP
+    while waiting:
+        node = waiting.pop()
+        node.y = y
+        children = sorted((child for child in node.children if child in shown), key=lambda child: child not in on_best)
+        waiting += reversed(children)
+        y += 0 if children else ROW
     return y
 
 
@@ -177,5 +189,5 @@ def _box(node: _Node, column: tuple[float, float], is_best: bool, shown: set[_No
     ]
     parts += [Text(x + width + 5, node.y + 19, "★ best", 11, "output-line", bold=True)] if is_best else []
     hidden = len(set(node.children) - shown)
-    parts += [Text(x + width + 5, node.y + HIGH, f"+{hidden:,}", 9, "faint")] if hidden else []
+    parts += [Text(x + width / 2, node.y + HIGH + 8.5, f"+{hidden:,}", 9, "faint", "middle")] if hidden else []
     return Group(parts, "node", node.token)

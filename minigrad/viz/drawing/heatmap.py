@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,12 +37,12 @@ def checked(problem: str, values: Any, *shape: int | str) -> np.ndarray:
 
 
 def token_text(token: Any, longest: int = LONGEST) -> str:
-    """A token as it is shown: spaces can be seen, and so can nothing.
+    """A token as it is shown: spaces at its ends can be seen, and so can nothing.
 
     >>> token_text(" you"), token_text("")
     ('␣you', '∅')
     """
-    return clean(clean(token, longest).replace(" ", "␣") or "∅", longest)
+    return clean(re.sub("^ | $|(?<= ) | (?= )", "␣", clean(token, longest)) or "∅", longest)
 
 
 def brief(number: float) -> str:
@@ -80,7 +81,8 @@ def heatmap(
     left, longest = 16 + widest(left_names, size), widest(top_names, size)
     turned = longest > 0.8 * across  # names with room to spare stand upright above their columns
     top = 16 + (longest if turned else size) + 20 * bool(title) + 16 * bool(note)
-    most = (float(np.abs(numbers[np.isfinite(numbers)]).max(initial=0.0)) or 1.0) if most is None else most
+    largest = float(np.abs(numbers[np.isfinite(numbers)]).max(initial=0.0)) or 1.0
+    most = largest if most is None else most
     pixels = colored(numbers, signed, most, by_row)
     hidden = np.zeros(sizes, bool) if hidden is None else hidden
     pixels[hidden] = FORBIDDEN
@@ -105,7 +107,8 @@ def heatmap(
                 continue
             word = "–" if hidden[i, j] else brief(float(numbers[i, j]))
             shapes.append(Text(x, y, word, min(10.0, 0.29 * min(down, across)), ink, "middle"))
-    shapes += legend(left, top + height + 14, signed, most, "the largest of its row" if by_row else "")
+    end = "the largest of its row" if by_row else f"{brief(most)} and more" if largest > most else ""
+    shapes += legend(left, top + height + 14, signed, most, end)
     width = max(left + max(width + 14, 190), 24 + text_width(title, 13.5), 24 + text_width(note, 10))
     return Scene(width, top + height + 40, shapes, title)
 

@@ -15,7 +15,7 @@ from .scene import Ellipse, Group, Image, Line, Rect, Scene, Text, clean
 
 __all__ = ["decision_surface", "directions", "fit"]
 
-GRID = 64  # rows and columns of a surface that are computed
+GRID = 150  # rows and columns of a surface that are computed
 SIDE = 300  # of a square picture's box
 LEFT, ABOVE, BELOW, RIGHT = 56, 34, 30, 16
 BAR = 70  # room for a scale of colours

@@ -69,7 +69,7 @@ def _panel(name: str, group: Mapping[str, Curve], best: Best, log: bool, room: f
     y = Scale(*span(finite, log=log), top + HEIGHT - BELOW, top + ABOVE, log)
     shapes: list[Any] = [
         Text(LEFT, top + 19, clean(name, 40) + (", powers of ten" if log else ""), 12.5, bold=True),
-        Text(LEFT - 24, y.start + 14, "step", 10.5, "faint", "end"),
+        Text(right + 8, y.start + 14, "step", 10.5, "faint"),
         *plot({column: np.array(curve, float) for column, curve in group.items()}, _words(group), x, y, DOTS),
     ]
     point = best.point(group[best.column]) if best.column in group else None
