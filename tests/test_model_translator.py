@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from functools import cache, partial
 
 import numpy as np
@@ -23,6 +24,7 @@ from minigrad.data import BOS, EOS, MASK, PAD, DataError, Padded, PairBatch, Pai
 from minigrad.decode import EncoderDecoder, SpecialIds, beam_search, greedy, greedy_all, search_all
 from minigrad.decode.translation import pieces_of
 from minigrad.errors import ArgumentError, MinigradError, NonFiniteError
+from minigrad.viz.drawing.scene import Text
 from minigrad.zoo import trainer_of
 from minigrad.zoo.config import configure
 from minigrad.zoo.graph import graph_of
@@ -550,3 +552,28 @@ def test_the_inputs_of_its_graph_are_called_source_and_target():
     graph = graph_of(spec, zoo.configure(spec, None, {**spec.tiny, "vocab": 12}))
     inputs = {box.name for box in graph.boxes if box.kind == "input"}
     assert {"source", "target"} <= inputs and not any("ids" in name for name in inputs)
+
+
+def test_its_graph_shows_encoder_and_decoder_and_keeps_what_makes_the_loss_in_one_box():
+    graph = graph_of(spec, zoo.configure(spec, None, {**spec.tiny, "vocab": 12}), depth=2)
+    shown = {group.name: group for group in graph.tree.groups()}
+    assert shown["cross_entropy"].kind == "loss" and graph.tree.path(shown["encoder"])[-1].name == "Translator"
+    drawn = [shape.text for shape in _flat(graph.scene.shapes) if isinstance(shape, Text) and shape.bold]
+    for name in ("embedding", "target_embedding", "positions", "target_positions", "encoder", "decoder", "linear"):
+        assert drawn.count(name) == 1
+    assert not {"astype", "head", "transpose"} & set(drawn) and not any(
+        re.fullmatch(r"reshape \d+", word) for word in drawn
+    )
+    inside = {box.title for box in shown["cross_entropy"].boxes()}
+    assert {"reshape", "log_softmax", "getitem"} & inside and "loss = divide" in drawn
+    fed = next(
+        box
+        for box in graph.boxes
+        if box.op == "getitem" and box.sources[0].name == "target" and box not in shown["cross_entropy"].boxes()
+    )
+    assert any(fed in box.sources for box in shown["target_embedding"].boxes())  # the decoder is fed the target
+
+
+def _flat(shapes):
+    for shape in shapes:
+        yield from _flat(shape.shapes) if hasattr(shape, "shapes") else [shape]

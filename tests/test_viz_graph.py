@@ -118,7 +118,7 @@ def test_what_goes_into_and_out_of_an_open_block_that_is_repeated_is_connected_a
             return x.sum()
 
     view = mg.viz.graph(Tower(), np.ones((1, 2), "float32"), depth=3).view
-    labels = {key: item.label for key, item in view.things()}
+    labels = {key: item.label for item, key in view.keys.items()}
     assert sorted((labels[a], labels[b]) for a, b in view.edges) == sorted(
         [
             ("x", "matmul"),

@@ -39,11 +39,11 @@ HOSTILE = [
 
 def test_a_gpt_of_twelve_layers_opens_small_and_its_blocks_are_one_picture():
     graph = gpt_graph()
-    assert len(list(graph.view.things())) <= 30
+    assert len(graph.view.keys) <= 30
     (blocks,) = [group for group in graph.tree.groups() if len(group.copies) == 12]
     assert blocks.title == "TransformerBlock" and "×12" in graph.text()
     open_ = gpt_graph(depth=2)
-    assert "×12" in open_.dot() and len(list(open_.view.things())) <= 30
+    assert "×12" in open_.dot() and len(open_.view.keys) <= 30
     sizes = [len(View(graph.tree, group).items) for group in graph.tree.groups()]
     assert max(sizes) <= 30
 
@@ -119,7 +119,7 @@ def test_dot_is_what_graphviz_reads_and_has_the_nodes_edges_and_nesting():
     model = mg.nn.Sequential(mg.nn.Linear(2, 3), mg.nn.Tanh(), mg.nn.Linear(3, 1))
     graph = mg.viz.graph(model, np.ones((4, 2), "float32"), depth=2, direction="both")
     parsed = pygraphviz.AGraph(string=graph.dot())
-    assert len(parsed.nodes()) == len(list(graph.view.things()))
+    assert len(parsed.nodes()) == len(graph.view.keys)
     forward = [e for e in parsed.edges() if e.attr["style"] != "dashed"]
     assert {(e[0], e[1]) for e in forward} == set(graph.view.edges)
     clusters = {sub.graph_attr["label"]: len(sub.nodes()) for sub in parsed.subgraphs()}
@@ -308,7 +308,7 @@ def test_a_hostile_name_is_only_ever_text(name, tmp_path):
         graph.write(tmp_path / f"g{suffix}")
     plain = mg.viz.graph(mg.nn.Sequential(mg.nn.Linear(2, 2)), np.ones((1, 2), "float32"), depth=2)
     parsed = pygraphviz.AGraph(string=(tmp_path / "g.dot").read_text())
-    assert len(parsed.nodes()) == len(list(graph.view.things())) and len(parsed.edges()) == len(graph.view.edges)
+    assert len(parsed.nodes()) == len(graph.view.keys) and len(parsed.edges()) == len(graph.view.edges)
     svg = ElementTree.fromstring((tmp_path / "g.svg").read_text())
     tags = {e.tag.rpartition("}")[2] for e in svg.iter()}
     assert tags <= {"svg", "title", "style", "rect", "g", "path", "polygon", "text", "image"}

@@ -98,7 +98,8 @@ class Module(Constructed):
                 raise ArgumentError(
                     f"{where}: a module cannot contain itself", fix="keep a part from knowing its whole"
                 )
-            value._rename(name)
+            if not any(part is value for part in vars(self).values()):  # one with two names here keeps the first
+                value._rename(name)
         elif isinstance(value, (Parameter, Packed)):
             self._buffers.pop(name, None)
         elif isinstance(value, Tensor) and isinstance(vars(self).get(name), Parameter):

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from .. import tree
+from ..debug import Call
 from ..engine.backend import is_array
 from ..engine.tensor import Tensor, wrap
+from ..nn.functional import losses
 from ..nn.init import skip
 from ..random import seed_everything
 from ..train.loss_terms import checked_terms
 from ..viz.drawing.arrays import count
-from ..viz.graph.boxes import boxes_of, key_of
+from ..viz.graph.boxes import Box, boxes_of, key_of
 from ..viz.graph.graph import Graph, watched
 from ..viz.graph.labels import Look
 from .registry import blamed
@@ -44,6 +46,8 @@ def graph_of(
         known |= {key_of(parameter): (path, parameter) for path, parameter in model.named_parameters()}
         known[key_of(loss[0])] = ("loss", loss[0])
         boxes = boxes_of(loss, known, [tensor.data for _, tensor in _parts(batch)], apart)
+        _name_in_turn(model, boxes)
+        boxes = _loss_apart(boxes, type(model).__name__)
     graph = Graph(boxes, spec.name, depth, look)
     graph.remark = remark
     return graph
@@ -81,3 +85,48 @@ def _name(path: tuple[Any, ...]) -> str:
     """The last field of a path, and the numbers behind it."""
     names = [i for i, key in enumerate(path) if isinstance(key, str)]
     return " ".join(map(str, path[names[-1] :] if names else ("batch", *path)))
+
+
+def _name_in_turn(model: Any, boxes: Sequence[Box]) -> None:
+    """A part of the model that has several names, as tied embeddings have, is called by one after the other."""
+    turns: dict[str, tuple[list[str], list[Call]]] = {}
+    for path, part in model.named_modules():
+        for name, child in part.named_children():
+            names = [other for other, one in vars(part).items() if one is child]
+            if len(names) > 1:
+                turns[f"{path}.{name}".removeprefix(".")] = names, []
+    for box in boxes:
+        for depth in range(2, len(box.calls) + 1):
+            _, calls = turns.get(".".join(call.name for call in box.calls[1:depth]), ([], []))
+            if box.calls[depth - 1] not in calls:
+                calls.append(box.calls[depth - 1])
+    for names, calls in turns.values():
+        for call, name in zip(calls, names):
+            call.name = name
+
+
+def _loss_apart(boxes: list[Box], model: str) -> list[Box]:
+    """The same with a group of its own for what only makes a loss of what the weights have made."""
+    constant: set[Box] = set()  # made of weights alone, such as the transposed ones
+    needed: set[Box] = set()  # for something that reads weights
+    for box in boxes:
+        if box.kind == "parameter" or box.sources and constant.issuperset(box.sources):
+            constant.add(box)
+    for box in reversed(boxes):
+        in_part = any(call.kind for call in box.calls[1:])
+        if box in needed or in_part or not constant.isdisjoint(box.sources):
+            needed |= {box, *box.sources}
+    own = {box for box in boxes if [call.kind for call in box.calls[:1]] == [model]}
+    functions = [call.name for box in boxes for call in box.calls if not call.kind and call.name in losses.__all__]
+    has_loss = any(call.name in functions for box in own for call in box.calls)  # inside of the model
+    apart = [
+        box for box in boxes
+        if box.kind == "op" and not box.is_output and box not in needed and (has_loss or box not in own)
+    ]  # fmt: skip
+    if len(apart) < 2:
+        return boxes
+    group = Call(functions[0] if functions else "loss", "loss")
+    for box in apart:
+        box.calls = (group, *box.calls[box in own :])
+    last = [box for box in boxes if box.is_output]
+    return [box for box in boxes if box not in {*apart, *last}] + apart + last

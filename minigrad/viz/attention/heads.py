@@ -197,9 +197,7 @@ def _heads(path: str, call: AttentionCall, row: int, decoders: set[str], tokens:
         mask = mask if mask.dtype == bool else mask == 0
         mask = mask[None] if mask.ndim == 2 else mask[row if len(mask) > 1 else 0]  # (1 or h, 1 or L, 1 or S)
     q, k, v, weights = (part.numpy()[row] for part in (call.queries, call.keys, call.values, call.weights))
-    k, v = (
-        np.repeat(part, len(q) // len(part), axis=0) for part in (k, v)
-    )  # one that is shared is shown with each head
+    k, v = (np.repeat(part, len(q) // len(part), axis=0) for part in (k, v))  # a shared one is shown with each head
     return Heads(place, kind, rows, columns, weights, q, k, v, mask, call.scale)
 
 

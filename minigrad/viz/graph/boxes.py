@@ -179,7 +179,7 @@ class _Trace:
                 continue
             pairs = zip(node.parents, inputs_of(node))
             self.parents[node] = [p if p is not None else self._maker(value, node) for p, value in pairs]
-            used = [self._maker(array, node) for array in _arrays_in(node.attrs)]
+            used = [self._like(array, node) for array in _arrays_in(node.attrs)]
             found += [parent for parent in (*self.parents[node], *used) if parent is not None]
         return sorted(self.parents, key=_by_time)
 
@@ -187,6 +187,15 @@ class _Trace:
         """Who made an array without need of a gradient, where that is known, and before who uses it."""
         makers = self.makers.get(id(array), ())
         return next((node for node in reversed(makers) if user is None or node.time < user.time), None)
+
+    def _like(self, array: Any, user: Node) -> Node | None:
+        """Who made an array that is used as row numbers, which may be a copy of what was computed."""
+        maker = self._maker(array, user)
+        if maker is not None or self._given(array) is not array or id(array) in self.given:
+            return maker
+        parts = ((node, part) for node in self.apart if node.time < user.time for part in node.note.outputs)
+        same = (node for node, part in parts if part.dtype == array.dtype and np.array_equal(part, as_numpy(array)))
+        return max(same, key=_by_time, default=None)
 
     def _add_op(self, node: Node) -> None:
         op, index, note, out = node.plan.op, node.plan.output_index, node.note, self.values.get(node)
@@ -210,7 +219,7 @@ class _Trace:
                 box.inputs.append(self._input(name, parent, value))
         for name, value in node.attrs.items():
             for array in _arrays_in({name: value}):  # as the row numbers that an index is
-                box.inputs.append(self._input(name, self._maker(array, node), array))
+                box.inputs.append(self._input(name, self._like(array, node), array))
         box.attrs = {k: v for k, v in node.attrs.items() if _is_plain(v)}
         if box.node is None:
             return

@@ -81,16 +81,13 @@ def data_of(graph: Graph, with_times: bool = False) -> dict[str, Any]:
     boxes = {box.id: _box_data(box) | {"group": parents[box].id} for box in graph.boxes}
     groups = {
         group.id: {
-            "kind": group.kind,
-            "name": clean(group.name, LONGEST),
-            "title": clean(group.title),
-            "children": [child.id for child in group.children],
-            "copies": [copy.id for copy in group.copies],
+            "kind": group.kind, "name": clean(group.name, LONGEST), "title": clean(group.title),
+            "children": [child.id for child in group.children], "copies": [copy.id for copy in group.copies],
             "parent": parents[group].id if group in parents else None,
             **{color: cost(group, color) for color in COLORS if with_times or color != "time"},
         }
         for group in graph.tree.groups(copies=True)
-    }
+    }  # fmt: skip
     for box in graph.boxes if with_times else ():
         boxes[box.id] |= {"time": box.seconds} if box.seconds is not None else {}
     steps = [_step_data(step) for step in graph.steps]
@@ -138,12 +135,9 @@ def _step_data(step: Step) -> dict[str, Any]:
 
 def _part_data(step: Step, part: Contribution) -> dict[str, Any]:
     data: dict[str, Any] = {
-        "input": part.input,
-        "word": clean(input_word(step.box, part.input)),
-        "to": part.target.id,
-        "part": array_text(part.part),
-        "formula": part.formula,
-    }
+        "input": part.input, "word": clean(input_word(step.box, part.input)), "to": part.target.id,
+        "part": array_text(part.part), "formula": part.formula,
+    }  # fmt: skip
     if part.local is not None:
         data["local"] = array_text(part.local)
     if part.is_summed:
@@ -169,9 +163,9 @@ def page_of(graph: Graph) -> str:
         pictures.append(f'<div class="view" id="view-{group.id}" hidden>{picture}</div>')
         instances = []
         for number, view in enumerate(shown):
-            things = {key: _thing_data(thing, labels[number][key]) for key, thing in view.things()}
+            things = {key: _thing_data(thing, labels[number][key]) for thing, key in view.keys.items()}
             instances.append({"group": view.group.id, "name": graph.tree.path_name(view.group), "things": things})
-            places |= {thing.id: [group.id, number, key] for key, thing in view.things() if isinstance(thing, Box)}
+            places |= {thing.id: [group.id, number, key] for thing, key in view.keys.items() if isinstance(thing, Box)}
         views.append({"group": group.id, "instances": instances})
     data = data_of(graph, with_times=True)
     forward = [box.id for box in graph.boxes if box.kind == "op" and box.op != "output"]

@@ -80,7 +80,7 @@ class Label:
 
 def labels_of(view: View, look: Look) -> dict[str, Label]:
     """What each box of a picture shows, by its key."""
-    return {key: _label(thing, look) for key, thing in view.things()}
+    return {key: _label(thing, look) for thing, key in view.keys.items()}
 
 
 def _label(thing: Any, look: Look) -> Label:

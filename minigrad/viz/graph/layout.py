@@ -36,7 +36,7 @@ def digraph_of(view: View, look: Look, labels: Mapping[str, Label], sized: bool 
     made = graphviz.Digraph("G", graph_attr={"rankdir": "TB", "nodesep": "0.28", "ranksep": "0.36"})
     made.attr("node", shape="box", fixedsize="true" if sized else "false")
     inside: dict[Any, Any] = {group: graphviz.Digraph(f"cluster_{i}") for i, (group, _) in enumerate(view.frames)}
-    for key, thing in view.things():
+    for thing, key in view.keys.items():
         label, home = labels[key], inside.get(view.owner.get(thing), made)
         if sized:
             home.node(key, "", width=f"{label.width / POINTS:.3f}", height=f"{label.height / POINTS:.3f}")

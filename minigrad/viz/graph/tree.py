@@ -21,7 +21,7 @@ class Group:
 
     name: str
     title: str  # the class of a module, "" of a function
-    kind: str  # "module", "function" or "part"
+    kind: str  # "module", "function", "part", or "loss", which stays closed in still pictures
     children: list[Item] = field(default_factory=list)
     copies: list[Group] = field(default_factory=list)  # itself and those after it that look the same
     id: str = ""
@@ -95,7 +95,7 @@ class Tree:
                 depth += 1
             del stack[depth:]
             for call in box.calls[depth - 1 :]:
-                group = Group(call.name, call.kind, "module" if call.kind else "function")
+                group = Group(call.name, call.kind, {"": "function", "loss": "loss"}.get(call.kind, "module"))
                 self._adopt(stack[-1][1], group)
                 stack.append((call, group))
             self._adopt(stack[-1][1], box)

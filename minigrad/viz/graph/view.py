@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +34,9 @@ class View:
         self.items: list[Item] = list(group.children)
         self.owner: dict[Any, Group] = dict.fromkeys(self.items, group)  # the frame that an item stands in
         self._open(depth)
-        self.keys: dict[Any, str] = {item: f"i{index}" for index, item in enumerate(self.items)}  # also of ports
+        self.keys: dict[Any, str] = {
+            item: f"i{index}" for index, item in enumerate(self.items)
+        }  # of every box, also of ports
         self.edges: dict[tuple[str, str], int] = {}
         self.backs: set[tuple[str, str]] = set()  # the edges that a gradient comes back by
         self._connect()
@@ -44,14 +45,9 @@ class View:
     def ports(self) -> list[Port]:
         return [thing for thing in self.keys if isinstance(thing, Port)]
 
-    def things(self) -> Iterator[tuple[str, Any]]:
-        """Every box of the picture with its key."""
-        for thing, key in self.keys.items():
-            yield key, thing
-
     def _open(self, depth: int) -> None:
         for _ in range(depth - 1):
-            closed = [item for item in self.items if isinstance(item, Group)]
+            closed = [item for item in self.items if isinstance(item, Group) and item.kind != "loss"]
             for item in closed:
                 if len(self.items) - 1 + len(item.children) > BUDGET:
                     self.note = f"more than {BUDGET} boxes: some stay closed; a page (.html) opens them"

@@ -59,9 +59,7 @@ def _words(group: Mapping[str, Curve]) -> dict[str, str]:
 def _panel(name: str, group: Mapping[str, Curve], best: Best, log: bool, room: float, top: float) -> Group:
     points = np.array([point for curve in group.values() for point in curve], float).reshape(-1, 2)
     finite = points[np.isfinite(points[:, 1])][:, 1]
-    log = (
-        log and len(finite) > 0 and bool(finite.max() / 5 > finite.min() > 0)
-    )  # else they tell no more than the numbers
+    log = log and len(finite) > 0 and bool(finite.max() / 5 > finite.min() > 0)  # else it tells no more
     right = WIDTH - RIGHT - room - 8
     first, last = (points[:, 0].min(), points[:, 0].max()) if len(points) else (0.0, 1.0)
     alone = float(first == last)
