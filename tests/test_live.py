@@ -273,9 +273,15 @@ def test_the_page_follows_the_training_in_a_browser(folder, browser):
         page.locator("#samples .where", has_text="step 40 ").wait_for()
         assert page.locator("figure").count() == 2
         assert page.locator("#samples pre:visible").inner_text().strip() == "<b>a later sample</b>"
+        assert page.locator("#progress").is_hidden()  # nothing tells yet how fast it is
+        for step in (40, 50):
+            run.timing.add({"step": step, "seconds": step / 5, "units_per_second": 1234.5})
+        run.metrics.add({"step": 50, "loss": 0.1})
+        page.locator("#progress span", has_text="step 50 of 100 · 1,234 units/s · 10s left").wait_for()
+        assert page.locator("progress").evaluate("bar => bar.position") == 0.5
         page.locator("figure").first.focus()
         page.locator("figure").first.press("ArrowLeft")
-        assert page.locator("figure span").first.get_attribute("data-exact") == "0.125"
+        assert page.locator("figure span").first.get_attribute("data-exact") == "0.1"
     page.locator("#status", has_text="training has ended").wait_for()
     assert complaints == []
     context.close()

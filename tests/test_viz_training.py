@@ -331,7 +331,13 @@ def test_the_page_opens_without_a_network_and_shows_all_of_the_run(run, open_pag
     assert page.title() == "xor: xor run"
     summary = dict(zip(page.locator("#summary dt").all_inner_texts(), page.locator("#summary dd").all_inner_texts()))
     assert (summary["model"], summary["seed"], summary["steps"]) == ("xor", "0", "120")
-    assert page.locator("#curves figure").count() == 4
+    scores = page.locator("#scores div").all_inner_texts()
+    rows = list(csv.DictReader((run / "metrics.csv").open(newline="")))
+    best = min((row for row in rows if row["valid_loss"]), key=lambda row: float(row["valid_loss"]))
+    assert scores[0].split("\n") == ["validation: loss", f"{float(best['valid_loss']):.4f}"]
+    assert scores[1].split("\n") == ["validation: accuracy", f"{100 * float(best['valid_accuracy']):.2f} %"]
+    assert page.locator("#scores").bounding_box()["y"] < page.locator("#summary").bounding_box()["y"]
+    assert page.locator("#curves figure").count() == 4 and page.locator("#progress").is_hidden()
     settings = page.locator("#settings tr").all_inner_texts()
     assert [row.split("\t")[:3] for row in settings[:2]] == [
         ["valid_every", "40", "default 100"],
@@ -341,6 +347,59 @@ def test_the_page_opens_without_a_network_and_shows_all_of_the_run(run, open_pag
     assert page.locator("tr.changed").count() == 2
     page.locator("details").last.locator("summary").click()
     assert mg.__version__ in page.locator("details").last.inner_text()
+
+
+SAMPLES = """translations of sentences it was not trained on:
+  is my cow in the hotel -> ¿está mi vaca en el hotel?
+  a -> b -> c (wanted: b -> d)
+  <b>write</b> a boring book -> escribe un libro (wanted: escribe un libro aburrido)
+"""
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_samples_are_a_table_of_right_and_wrong_with_the_differences_marked(run, tmp_path, open_page, width):
+    folder = tmp_path / "run"
+    shutil.copytree(run, folder, ignore=shutil.ignore_patterns("report.html"))
+    (folder / "samples").mkdir(exist_ok=True)
+    (folder / "samples" / "step-00000120.txt").write_text(SAMPLES, encoding="utf-8")
+    page = open_page(zoo_report(folder), width=width)
+    rows = page.locator("#samples tr:has(td)")
+    assert page.locator("#samples p").inner_text() == "translations of sentences it was not trained on: 1 of 3 right"
+    assert [row.inner_text().split()[-1] for row in rows.all()] == ["right", "wrong", "wrong"]
+    given = [cell.text_content() for cell in page.locator("#samples td:nth-child(1)").all()]
+    assert given == ["is my cow in the hotel", "a", "<b>write</b> a boring book"]
+    marks = page.locator("#samples mark")
+    assert [(mark.inner_text(), mark.get_attribute("class")) for mark in marks.all()] == [
+        ("c", "said"), ("d", "wanted"), ("aburrido", "wanted"),
+    ]  # fmt: skip
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_the_report_tells_the_last_evaluation_until_training_goes_on(tmp_path, capsys, open_page):
+    out = tmp_path / "run"
+    assert main(["train", "xor", "--max-steps", "20", "--out", str(out), "--no-report"]) == 0
+    assert main(["eval", str(out)]) == 0 and main(["report", str(out)]) == 0
+    shown = open_page(out / "report.html").locator("#scores").inner_text()
+    assert "test: accuracy" in shown and " %" in shown
+    assert main(["resume", str(out), "--max-steps", "30", "--no-report"]) == 0
+    assert not (out / "scores.json").exists() and main(["report", str(out)]) == 0
+    assert "test:" not in open_page(out / "report.html").locator("#scores").inner_text()
+
+
+@pytest.mark.parametrize(
+    ("settings", "valid", "said"),
+    [
+        ({"smoothing": 0.1, "dropout": 0.2}, 0.5, "taken with label smoothing 0.1 and dropout 0.2, that of validation"),
+        ({"smoothing": 0.1, "dropout": 0.2}, 1.5, ""),
+        ({"smoothing": 0.0, "dropout": None}, 0.5, ""),
+        ({"smoothing": HOSTILE, "dropout": True}, 0.5, ""),
+    ],
+)
+def test_why_the_training_loss_lies_above_is_told_where_it_does(settings, valid, said, tmp_path, open_page):
+    (tmp_path / "config.json").write_text(json.dumps({"config": {"config": settings}}))
+    (tmp_path / "metrics.csv").write_text(f"step,loss,valid_loss\n1,2.0,\n2,1.0,{valid}\n")
+    note = open_page(report(tmp_path)).locator("#note").text_content()
+    assert said in note and bool(said) == bool(note)
 
 
 @pytest.mark.parametrize("share", [0.15, 0.5, 0.93])
@@ -358,7 +417,9 @@ def test_what_is_read_out_under_the_mouse_are_the_numbers_of_metrics_csv(run, op
         cell = rows[span_.get_attribute("data-step")][span_.get_attribute("data-column")]
         assert float(span_.get_attribute("data-exact")) == float(cell)
         name, number, *words = span_.inner_text().split()
-        assert float(number) == float(f"{float(cell):.6g}") and words[-1] == span_.get_attribute("data-step")
+        times = 100 if words[0] == "%" else 1
+        assert float(number) == float(f"{times * float(cell):.6g}") and words[-1] == span_.get_attribute("data-step")
+        assert (times == 100) == name.endswith("accuracy")
     # The dot is on the curve: among the points of its line, where their step is drawn.
     dot = page.locator("figure[data-panel=loss] .cursor:visible circle").first
     path = page.locator("figure[data-panel=loss] svg:visible path.s-series-1").get_attribute("d")
@@ -397,8 +458,9 @@ def test_the_slider_and_the_button_play_the_frames(run, open_page):
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_nothing_is_cut_off_on_a_narrow_page(run, open_page, dark):
-    page = open_page(run / "report.html", dark=dark, width=420)
-    assert page.evaluate("document.documentElement.scrollWidth") <= 420
+    page = open_page(run / "report.html", dark=dark, width=390)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert page.locator("#curves text:visible").first.bounding_box()["height"] >= 8  # letters that can be read
 
 
 def hostile_run(folder: Path) -> Path:

@@ -44,6 +44,7 @@ def _arguments(parser: Parser) -> None:
 def _demo(options: Namespace) -> int:
     """Train the model, evaluate it, write the report; the exit code says whether it learned enough."""
     from .. import zoo
+    from ..train.run_data import write_scores
     from ..zoo.training import check_out
 
     spec, _ = looked_up(_name([word for word in options.words if "=" not in word]))
@@ -67,6 +68,7 @@ def _demo(options: Namespace) -> int:
     loaded = zoo.load(out)
     found = demo.evaluate(loaded, out)
     print(printable(found.shown))
+    write_scores(out, found.scores)
     report, page = reported(out), _page(loaded, out)
     labels = {
         **({"see it": str(report)} if report else {}),

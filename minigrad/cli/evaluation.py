@@ -59,8 +59,12 @@ def _eval_arguments(parser: Parser) -> None:
 
 
 def _eval(options: Namespace) -> int:
+    from ..train.run_data import write_scores
+
     use_threads(options.threads)
     numbers = _opened(options).evaluate(options.data)
+    if options.data is None:
+        write_scores(options.run_directory, numbers)
     if options.json:
         print(as_json(numbers))
     else:

@@ -5,6 +5,7 @@ metrics.csv      losses, rates, norms: the same whenever the run is repeated
 timing.csv       seconds, speed
 checkpoints/     step-00000100.safetensors, …
 latest, best     each the name of a checkpoint
+scores.json      the last evaluation of what was trained
 samples/         the model's samples at each validation
 frames/          pictures of the model as it learned
 lock             held by the process that trains
@@ -35,7 +36,18 @@ __all__ = [
 _CHECKPOINT = re.compile(r"step-(\d{8,18})\.safetensors")
 _SMALL = re.compile(r"step-(\d{8,18})\.(?:svg|txt)")
 _BY_STEP = ("samples", "frames")
-_OWN = {"config.json", "metrics.csv", "timing.csv", "checkpoints", "latest", "best", "lock", "report.html", *_BY_STEP}
+_OWN = {
+    "config.json",
+    "metrics.csv",
+    "timing.csv",
+    "checkpoints",
+    "latest",
+    "best",
+    "lock",
+    "report.html",
+    "scores.json",
+    *_BY_STEP,
+}
 _POINTER_LIMIT = 256  # bytes: a pointer is one file name
 
 
@@ -147,6 +159,7 @@ class Run:
         with _explained(f"{os.fspath(folder)!r} cannot be a run directory"):
             (self.folder / "checkpoints").mkdir(parents=True, exist_ok=True)
             self._lock: IO[bytes] | None = _locked(self.folder)
+            (self.folder / "scores.json").unlink(missing_ok=True)  # of weights that are about to change
         self._remove_temporary_files()
         self.metrics = CSVLog(self.folder / "metrics.csv")
         self.timing = CSVLog(self.folder / "timing.csv")

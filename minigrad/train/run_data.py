@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import math
@@ -12,17 +13,23 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import MinigradError
+from ..metrics.units import spelled
+from ..saving import write_atomically
 from .progress import duration
 from .run import RunError, files_of_steps
 
 __all__ = [
     "Best", "Curve", "RunData", "check_run", "panels_of", "read_config", "read_metrics", "read_run", "shown_path", "text_of",
+    "write_scores",
 ]  # fmt: skip
 
 Curve = list[tuple[int, float]]  # steps and values, which may be NaN or infinite
 LAST_STEP = 10**15  # no run gets there; a table that says so is damaged
 CONFIG, SAMPLE, FRAME = 1 << 20, 1 << 16, 1 << 21  # bytes of a file that are read
 MOST_FILES = 80  # samples and frames: more are no run's of ours
+SCORES = "scores.json"  # of the last evaluation
+RECENT = 20  # rows of timing.csv that the time left is told from
+NOISES = {"smoothing": "label smoothing", "dropout": "dropout", "sampling": "scheduled sampling"}  # of training alone
 PARTS = ("config.json", "metrics.csv", "timing.csv", "checkpoints", "frames", "samples")  # of which a run has one
 
 
@@ -55,7 +62,8 @@ class RunData:
     config: Mapping[str, Any]  # of config.json: "config", "training" and "versions"
     curves: Mapping[str, Curve]
     best: Best
-    seconds: float | None
+    timing: list[tuple[float, float, float]]  # steps, seconds, and units per second
+    evaluated: Mapping[str, float]  # the scores of the last evaluation
     frames: Mapping[int, Path]
     samples: Mapping[int, Path]
     problems: list[str]
@@ -70,6 +78,18 @@ class RunData:
         found = self.config.get(name)
         return dict(found) if isinstance(found, dict) else {}
 
+    def scores(self) -> list[tuple[str, str]]:
+        """What it reached, as pairs of words: the best validation, or else the last loss, and the last evaluation."""
+        best = self.best.point(list(self.curves.get(self.best.column, [])))
+        columns = sorted(
+            (name for name in self.curves if name.startswith("valid_")), key=lambda n: n != self.best.column
+        )
+        found = {} if best is None else {n.removeprefix("valid_"): dict(self.curves[n]).get(best[0]) for n in columns}
+        pairs = [(f"validation: {_words(name)}", spelled(name, v)) for name, v in found.items() if v is not None]
+        if not pairs and self.curves.get("loss"):
+            pairs = [("training: loss", spelled("loss", self.curves["loss"][-1][1]))]
+        return pairs + [(f"test: {_words(name)}", spelled(name, v)) for name, v in self.evaluated.items()]
+
     def summary(self) -> list[tuple[str, str]]:
         """What it is and how far it came, as pairs of words."""
         config, training = self.part("config"), self.part("training")
@@ -81,13 +101,39 @@ class RunData:
             "preset": config.get("preset"),
             "seed": config.get("seed", training.get("seed")),
             "steps": f"{step:,} of {asked:,}" if isinstance(asked, int) and asked != step else f"{step:,}",
-            "best " + self.best.column: None if best is None else f"{best[1]:.6g} at step {best[0]:,}",
-            "time": None if self.seconds is None else duration(self.seconds),
+            "best validation": None if best is None else f"at step {best[0]:,}",
+            "time": duration(self.timing[-1][1]) if self.timing else None,
             "device": config.get("device"),
             # Only file names: folders would tell about the machine that trained.
             "data": ", ".join(map(os.path.basename, data.split(","))) if isinstance(data, str) else None,
         }
         return [(label, str(value)) for label, value in pairs.items() if value is not None]
+
+    def progress(self) -> dict[str, Any] | None:
+        """How far it is of how many steps, and in words how fast and for how long yet; None where that is not known."""
+        asked = self.part("training").get("max_steps")
+        if not isinstance(asked, int) or not 0 < asked < LAST_STEP or len(self.timing) < 2:
+            return None
+        (first, began, _), (step, now, speed) = self.timing[-RECENT:][0], self.timing[-1]
+        left = (asked - step) * (now - began) / max(step - first, 1)
+        words = f"step {step:,.0f} of {asked:,} · {speed:,.0f} units/s · {duration(max(left, 0))} left"
+        return {"step": step, "of": asked, "words": words}
+
+    def note(self) -> str:
+        """Why the training loss lies above that of validation, where it does and the settings say why."""
+        both = [dict(self.curves.get(name, [])) for name in ("loss", "valid_loss")]
+        shared = sorted(both[0].keys() & both[1].keys())
+        own = self.part("config").get("config")
+        values = {word: own.get(name) for name, word in NOISES.items()} if isinstance(own, dict) else {}
+        noises = [f"{word} {v:g}" for word, v in values.items() if isinstance(v, float) and 0 < v < math.inf]
+        if not noises or not shared or not both[0][shared[-1]] > both[1][shared[-1]]:
+            return ""
+        return f"The training loss is taken with {' and '.join(noises)}, that of validation without: so it lies above."
+
+
+def _words(name: str) -> str:
+    """The name of a score as it is written: `exact_match` is "exact match"."""
+    return {"bleu": "BLEU", "chrf": "chrF"}.get(name, name.replace("_", " "))
 
 
 def check_run(run: str | os.PathLike[str]) -> None:
@@ -184,16 +230,42 @@ def read_run(run: str | os.PathLike[str]) -> RunData:
     except MinigradError as error:
         problems.append(str(error).splitlines()[0].replace(repr(os.fspath(table)), table.name))
     frames, samples = (_some(files_of_steps(folder / name)) for name in ("frames", "samples"))
-    return RunData(folder, config or {}, curves, Best.of(config), _seconds(folder), frames, samples, problems)
+    return RunData(
+        folder, config or {}, curves, Best.of(config), _timing(folder), _evaluated(folder), frames, samples, problems
+    )
 
 
-def _seconds(folder: Path) -> float | None:
+def _evaluated(folder: Path) -> dict[str, float]:
+    """Only the finite numbers of an evaluation: words and counts are no scores."""
     try:
-        rows = list(csv.DictReader((text_of(folder / "timing.csv", 1 << 26) or "").splitlines()))
-        seconds = float(rows[-1]["seconds"])
-    except (csv.Error, LookupError, TypeError, ValueError):
-        return None
-    return seconds if 0 <= seconds < math.inf else None
+        found = json.loads(text_of(folder / SCORES, CONFIG) or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    items = found.items() if isinstance(found, dict) else ()
+    return {name: value for name, value in items if isinstance(value, float) and math.isfinite(value)}
+
+
+def write_scores(run: str | os.PathLike[str], scores: Mapping[str, Any]) -> None:
+    """Keep the scores of an evaluation beside the run, where its report finds them; of what is no run, or read-only, none."""
+    folder = Path(run)
+    if not (folder / "config.json").is_file() or not (folder / "checkpoints").is_dir():
+        return
+    known = {name: value for name, value in scores.items() if isinstance(value, float) and math.isfinite(value)}
+    with contextlib.suppress(OSError):
+        write_atomically(folder / SCORES, (json.dumps(known, indent=1) + "\n").encode())
+
+
+def _timing(folder: Path) -> list[tuple[float, float, float]]:
+    """The rows of timing.csv as far as they make sense."""
+    found: list[tuple[float, float, float]] = []
+    try:
+        for row in csv.DictReader((text_of(folder / "timing.csv", 1 << 26) or "").splitlines()):
+            step, seconds, speed = (float(row.get(name) or "nan") for name in ("step", "seconds", "units_per_second"))
+            if 0 <= step < LAST_STEP and 0 <= seconds < math.inf:
+                found.append((step, seconds, speed if 0 <= speed < math.inf else 0.0))
+    except (csv.Error, TypeError, ValueError):
+        pass
+    return found
 
 
 def _some(files: Mapping[int, Path]) -> dict[int, Path]:

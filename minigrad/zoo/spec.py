@@ -81,13 +81,14 @@ class Data:
 class DemoResult:
     """What a demo showed: whether the model learned enough, a closing sentence, text to show, and commands to try next.
 
-    `commands` are the words after `minigrad`, by a label: {"ask it": ["predict", folder, "1 0"]}.
+    `commands` are the words after `minigrad`, by a label: {"ask it": ["predict", folder, "1 0"]}. The report shows `scores`.
     """
 
     is_success: bool
     verdict: str
     shown: str = ""
     commands: Mapping[str, Sequence[object]] = dataclasses.field(default_factory=dict)
+    scores: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -270,7 +270,7 @@ def _demo(loaded: Any, folder: Any) -> DemoResult:
         "ask it": ["translate", "Where is the station?", "--run", folder],
         "look inside": ["translate", "You are welcome", "--run", folder, "--attention", "seen.html"],
     }
-    return DemoResult(is_learned, verdict + wanted, shown, commands)
+    return DemoResult(is_learned, verdict + wanted, shown, commands, scores)
 
 
 DEMO_SENTENCES = (

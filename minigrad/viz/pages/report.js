@@ -10,6 +10,12 @@ function svgElement(name, attributes) {
   return made;
 }
 
+// A share is told in per cent, as it is drawn.
+function inUnits(figure, value) {
+  const size = Number(figure.querySelector('.curves').dataset.size);
+  return size === 1 || typeof value === 'string' ? digits(value) : `${digits(size * value)} %`;
+}
+
 // Draw the cursor and the read-out of one panel at a step; at no step, remove them.
 function readOut(figure, step) {
   figure.querySelectorAll('.cursor').forEach((old) => old.remove());
@@ -24,7 +30,7 @@ function readOut(figure, step) {
   });
   points.forEach((point, i) => caption.append(element('span',
     { 'data-column': point.name, 'data-step': point.step, 'data-exact': point.value, style: `color:var(--series-${i % 6 + 1})` },
-    `${point.name} ${digits(point.value)} at step ${point.step}`)));
+    `${point.name} ${inUnits(figure, point.value)} at step ${point.step}`)));
   for (const group of figure.querySelectorAll('.curves')) {
     const box = group.dataset;
     const cursor = svgElement('g', { class: 'cursor' });
@@ -32,7 +38,7 @@ function readOut(figure, step) {
     cursor.append(svgElement('path', { d: `M${x},${box.top}L${x},${box.bottom}`, class: 's-faint', 'stroke-dasharray': '3 3' }));
     points.forEach((point, i) => {
       if (typeof point.value === 'number') {
-        cursor.append(svgElement('circle', { cx: acrossOf(box, point.step), cy: heightOf(box, point.value), r: 4,
+        cursor.append(svgElement('circle', { cx: acrossOf(box, point.step), cy: heightOf(box, box.size * point.value), r: 4,
           class: `f-series-${i % 6 + 1} s-paper`, 'stroke-width': 1.2 }));
       }
     });
@@ -146,11 +152,43 @@ function player(section, make) {
 // A picture as an image is isolated: whatever a file holds, nothing in it can run or reach out.
 const setFrames = player(document.getElementById('frames'), (text, step) =>
   element('img', { src: `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`, alt: `what the model does at step ${step}` }));
-const setSamples = player(document.getElementById('samples'), (text) => element('pre', {}, text));
+const setSamples = player(document.getElementById('samples'), (text) => {
+  const found = answersOf(text);
+  return found ? answers(found) : element('pre', {}, text);
+});
+
+// The words of a text, those without a twin marked.
+function marked(words, known, name) {
+  return words.flatMap((word, i) => [i ? ' ' : '', known[i] ? word : element('mark', { class: name }, word)]);
+}
+
+// Right and wrong answers as a table, with what differs marked.
+function answers({ title, rows }) {
+  const made = rows.map(({ source, said, wanted }) => {
+    const isRight = wanted === undefined, [mine, its] = [said.split(' '), isRight ? [] : wanted.split(' ')];
+    const [inMine, inIts] = isRight ? [mine.map(() => true), []] : twins(mine, its);
+    return element('tr', { class: isRight ? 'right' : 'wrong' }, element('td', { 'data-label': 'given' }, source),
+      element('td', { 'data-label': 'answer' }, ...marked(mine, inMine, 'said')),
+      element('td', { 'data-label': 'wanted' }, ...marked(its, inIts, 'wanted')), element('td', {}, isRight ? '✓ right' : '✗ wrong'));
+  });
+  const right = rows.filter(({ wanted }) => wanted === undefined).length;
+  const head = element('tr', {}, ...['given', 'answer', 'wanted', ''].map((word) => element('th', {}, word)));
+  return element('div', {}, element('p', {}, `${title.slice(0, -1)}: ${right} of ${rows.length} right`),
+    element('table', { class: 'samples' }, head, ...made));
+}
 
 function setSummary(found) {
-  document.getElementById('summary').replaceChildren(...found.summary.map(([label, value]) =>
-    element('div', {}, element('dt', {}, label), element('dd', {}, value))));
+  for (const id of ['scores', 'summary'])
+    document.getElementById(id).replaceChildren(...found[id].map(([label, value]) =>
+      element('div', {}, element('dt', {}, label), element('dd', {}, value))));
+  document.getElementById('note').textContent = found.note;
+  const place = document.getElementById('progress'), bar = place.querySelector('progress');
+  place.hidden = !DATA.live || !found.progress || Boolean(found.ended);
+  if (found.progress) {
+    bar.max = found.progress.of;
+    bar.value = found.progress.step;
+    place.querySelector('span').textContent = found.progress.words;
+  }
   document.getElementById('problems').textContent = found.problems.join('; ');
 }
 

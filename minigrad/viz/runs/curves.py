@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ...metrics.units import SHARES
 from ...train.run_data import Best, Curve, panels_of, read_config, read_metrics
 from ..drawing.axes import Scale, span
 from ..drawing.lines import NAME, plot
@@ -16,7 +17,7 @@ from ..drawing.scene import Ellipse, Group, Scene, Text, clean, text_width, wide
 
 __all__ = ["curves", "label_room", "panel"]
 
-WIDTH, HEIGHT = 640, 220
+WIDTH, HEIGHT = 480, 200
 LEFT, RIGHT, ABOVE, BELOW = 62, 12, 30, 26  # around the box of a panel
 DOTS = 30  # a curve of fewer points shows them
 PANELS = 24  # more columns than this are no metrics of ours
@@ -44,7 +45,7 @@ def curves(source: str | os.PathLike[str] | Mapping[str, Curve], log: bool = Fal
 
 def label_room(panels: Mapping[str, Mapping[str, Curve]]) -> float:
     """How much room the names at the ends of curves need, so that all panels are equally wide."""
-    return widest([word for group in panels.values() for word in _words(group).values()], 11)
+    return max(44, widest([word for group in panels.values() for word in _words(group).values()], 11))
 
 
 def panel(name: str, group: Mapping[str, Curve], best: Best, log: bool = False, room: float = 100) -> Scene:
@@ -53,11 +54,17 @@ def panel(name: str, group: Mapping[str, Curve], best: Best, log: bool = False, 
 
 
 def _words(group: Mapping[str, Curve]) -> dict[str, str]:
-    return {name: clean(name, NAME) if len(group) > 1 else f"{curve[-1][1]:.4g}" for name, curve in group.items()}
+    return {name: clean(name, NAME) if len(group) > 1 else _value(name, curve[-1][1]) for name, curve in group.items()}
+
+
+def _value(name: str, value: float) -> str:
+    return f"{100 * value:.4g} %" if name.removeprefix("valid_") in SHARES else f"{value:.4g}"
 
 
 def _panel(name: str, group: Mapping[str, Curve], best: Best, log: bool, room: float, top: float) -> Group:
-    points = np.array([point for curve in group.values() for point in curve], float).reshape(-1, 2)
+    size = [1, 100 if name in SHARES else 1]  # a share is drawn in per cent
+    curves = {column: np.array(curve, float).reshape(-1, 2) * size for column, curve in group.items()}
+    points = np.concatenate(list(curves.values()))
     finite = points[np.isfinite(points[:, 1])][:, 1]
     log = log and len(finite) > 0 and bool(finite.max() / 5 > finite.min() > 0)  # else it tells no more
     right = WIDTH - RIGHT - room - 8
@@ -66,18 +73,18 @@ def _panel(name: str, group: Mapping[str, Curve], best: Best, log: bool, room: f
     x = Scale(float(first) - alone, float(last) + alone, LEFT, right, whole=len(points) > 0)
     y = Scale(*span(finite, log=log), top + HEIGHT - BELOW, top + ABOVE, log)
     shapes: list[Any] = [
-        Text(LEFT, top + 19, clean(name, 40) + (", powers of ten" if log else ""), 12.5, bold=True),
-        Text(right + 8, y.start + 14, "step", 10.5, "faint"),
-        *plot({column: np.array(curve, float) for column, curve in group.items()}, _words(group), x, y, DOTS),
+        Text(LEFT, top + 19, clean(name, 40) + ", %" * (name in SHARES) + ", powers of ten" * log, 12.5, bold=True),
+        Text(WIDTH - RIGHT, y.start + 14, "step", 10.5, "faint", "end"),
+        *plot(curves, _words(group), x, y, DOTS),
     ]
     point = best.point(group[best.column]) if best.column in group else None
     if point is not None:  # a ring around it, and what it is above the box
-        word = f"best {point[1]:.4g} at step {point[0]:,}"
-        rings = [(float(x(point[0])), float(y(point[1]))), (x.end - text_width(word, 11) - 10, y.end - 15)]
+        word = f"best {_value(name, point[1])} at step {point[0]:,}"
+        rings = [(float(x(point[0])), float(y(point[1] * size[1]))), (x.end - text_width(word, 11) - 10, y.end - 15)]
         shapes += [Ellipse(*at, 9, 9, fill=None, stroke="ink", thick=1.4) for at in rings]
         shapes.append(Text(x.end, y.end - 11, word, 11, "ink", "end"))
     data = {
         "left": LEFT, "right": right, "top": y.end, "bottom": y.start, "first": x.low, "last": x.high,
-        "low": y.low, "high": y.high, "log": int(log), "columns": json.dumps(list(group)),
+        "low": y.low, "high": y.high, "log": int(log), "columns": json.dumps(list(group)), "size": size[1],
     }  # fmt: skip
     return Group(shapes, "curves", data=data)

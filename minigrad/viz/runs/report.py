@@ -100,7 +100,10 @@ def contents(
     """What changes while a run trains: the curves, if they are asked for, and of frames and samples all steps and the
     content of those asked for, which are all by default."""
     found = {
+        "scores": [[clean(label, 60), clean(value)] for label, value in run.scores()],
         "summary": [[clean(label, 60), clean(value)] for label, value in run.summary()],
+        "progress": run.progress(),
+        "note": run.note(),
         "problems": run.problems,
         "frames": _parts(run.frames, frames, FRAME),
         "samples": _parts(run.samples, samples, SAMPLE),
