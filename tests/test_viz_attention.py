@@ -661,3 +661,28 @@ def test_a_translation_opens_at_its_cross_attention_below_its_sentences(
     assert right <= width
     above, below = (page.locator(name).bounding_box() for name in ("#sentences", "#picture"))
     assert above["y"] < below["y"] < 800
+
+
+def test_a_notebook_shows_the_pages_themselves_and_can_be_reached_by_none(tmp_path, browser):
+    pytest.importorskip("graphviz", reason="needs Graphviz: pip install -e '.[viz]'")
+    seen, graph = (
+        small(["You", " are", " wel", "come", "!"]),
+        mg.viz.graph(mg.nn.Linear(2, 2), np.ones((1, 2), "float32")),
+    )
+    frames = [shown._repr_html_() for shown in (seen, graph)]
+    (tmp_path / "notebook.html").write_text("<!doctype html><meta charset=utf-8>" + "".join(frames), encoding="utf-8")
+    page = browser.new_page()
+    page.goto((tmp_path / "notebook.html").as_uri())
+    first, second = (page.locator("iframe").nth(i).content_frame for i in (0, 1))
+    first.locator("#layer").select_option("1")
+    first.locator("#caption", has_text="block 1").wait_for()
+    second.locator("#where").wait_for()
+    before = second.locator("#where").inner_text()
+    second.get_by_text("step ▶").click()
+    assert second.locator("#where").inner_text() != before
+    for frame in page.frames[1:]:
+        with pytest.raises(Exception, match="SecurityError|cross-origin|Blocked"):
+            frame.evaluate("window.parent.document.title")
+    page.close()
+    large = dataclasses.replace(seen, vocabulary=("x" * 60,) * 200_000, logits=np.zeros((1, 200_000)))
+    assert large._repr_html_() is None and "<svg" in large._repr_svg_()

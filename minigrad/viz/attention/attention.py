@@ -13,7 +13,7 @@ import numpy as np
 from ...errors import ArgumentError, IndexingError, ShapeError, nearest
 from ...nn.module import Module
 from ..drawing.heatmap import as_numpy, heatmap
-from ..drawing.page import as_data
+from ..drawing.page import as_data, framed
 from ..drawing.scene import Scene, write_as
 from .heads import RELATIVE, STAGES, Heads, Names, named, numbers_below, overview, run_model
 from .page import attention_page, check_size
@@ -165,7 +165,10 @@ class Attention:
         texts = {".html": lambda: self.html(layer, head), ".json": lambda: as_data(self.numbers())}
         return write_as(path, texts, lambda: self.overview() if layer is head is None else self.scene(*one), dark)
 
-    def _repr_svg_(self) -> str:
+    def _repr_html_(self) -> str | None:
+        return framed(self.html(), 760)
+
+    def _repr_svg_(self) -> str:  # for notebooks that show no pages
         return self.overview().svg()
 
 

@@ -44,14 +44,8 @@ def attention_page(seen: Attention, layer: int, head: int | None) -> str:
         "diverging": _base64(diverging(np.linspace(-1, 1, 256), 1.0)),
         "forbidden": FORBIDDEN,
     }
-    data = {
-        "start": [layer, MEAN if head is None else head],
-        "exact": exact,
-        "stages": STAGES,
-        "colors": scales,
-        "next": _next(seen),
-    }
-    data["layers"] = [_layer(layer, exact) for layer in seen.layers]
+    data: dict[str, Any] = {"start": [layer, MEAN if head is None else head], "exact": exact, "stages": STAGES}
+    data |= {"colors": scales, "next": _next(seen), "layers": [_layer(layer, exact) for layer in seen.layers]}
     heading = "attention" if seen.title == "attention" else f"{clean(seen.title, NAME)}: attention"
     sentences = " <b>→</b> ".join(f"<span>{escape(clean(text, LINE))}</span>" for text in seen.sentences)
     return page(heading, filled("attention.html", heading=escape(heading), sentences=sentences), data, "attention")
@@ -74,10 +68,7 @@ def _layer(layer: Heads, exact: bool) -> dict[str, Any]:
     small = (thumbnails(layer) * 255).round().astype(np.uint8)  # (h, l, s)
     parts, mask = _parts(layer), layer.mask
     return {
-        "title": clean(layer.title, NAME),
-        "path": clean(layer.path, NAME),
-        "kind": layer.kind,
-        "chosen": layer.chosen,
+        "title": clean(layer.title, NAME), "path": clean(layer.path, NAME), "kind": layer.kind, "chosen": layer.chosen,
         "rows": [token_text(token, NAME) for token in layer.rows],
         "columns": [token_text(token, NAME) for token in layer.columns],
         "scale": float(layer.scale),
@@ -85,7 +76,7 @@ def _layer(layer: Heads, exact: bool) -> dict[str, Any]:
         "thumbs": {"shape": small.shape, "bytes": _base64(small)},
         "widths": {name: part.shape[-1] for name, part in parts.items()},
         "heads": [{name: packed(part[i], exact, name) for name, part in parts.items()} for i in range(layer.count)],
-    }
+    }  # fmt: skip
 
 
 def packed(part: np.ndarray, exact: bool, name: str) -> str:
@@ -110,11 +101,10 @@ def _next(seen: Attention) -> dict[str, Any] | None:
     first = len(rows) - len(logits)
     tokens = rows[first:] if first >= 0 else range(len(logits))
     return {
-        "names": [token_text(name, NAME) for name in seen.vocabulary],
+        "names": [token_text(name, NAME) for name in seen.vocabulary], "logits": _base64(logits.astype("<f4")),
         "verb": "choosing" if last and last[0].chosen else "after",
-        "logits": _base64(logits.astype("<f4")),
         "after": [f"{max(first, 0) + i}: {token_text(token, NAME)}" for i, token in enumerate(tokens)],
-    }
+    }  # fmt: skip
 
 
 def _base64(array: np.ndarray) -> str:

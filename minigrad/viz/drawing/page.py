@@ -14,7 +14,9 @@ from typing import Any
 from .colors import DARK, LIGHT
 from .scene import clean, role_classes
 
-__all__ = ["as_data", "filled", "page", "resource"]
+__all__ = ["as_data", "filled", "framed", "page", "resource"]
+
+LARGEST = 1 << 23  # letters of a page inside a notebook
 
 
 @cache
@@ -59,3 +61,13 @@ def page(title: str, body: str, data: Any = None, name: str = "", live: bool = F
     style = "\n".join([filled("themes.css", light=light, dark=dark), role_classes(), resource("common.css"), sheets])
     title = escape(clean(title))
     return filled("page.html", policy=policy, title=title, style=style, body=body, data=as_data(data), code=code)
+
+
+def framed(text: str, height: int = 640) -> str | None:
+    """A page inside a notebook, in a frame that reaches nothing of the notebook; None for one that would make it too large."""
+    look = f"width:100%;height:{height}px;border:0"
+    return (
+        f'<iframe sandbox="allow-scripts" style="{look}" srcdoc="{escape(text)}"></iframe>'
+        if len(text) < LARGEST
+        else None
+    )

@@ -97,8 +97,7 @@ def data_of(graph: Graph, with_times: bool = False) -> dict[str, Any]:
 def _box_data(box: Box) -> dict[str, Any]:
     data: dict[str, Any] = {
         **{name: getattr(box, name) for name in ("kind", "dtype", "keeps", "failed", "bytes", "flops")},
-        "label": clean(box.label, LONGEST),
-        "op": box.op.strip("_"),
+        "label": clean(box.label, LONGEST), "op": box.op.strip("_"), "kept": box.is_kept, "output": box.is_output,
         "shape": [list(part) if isinstance(part, tuple) else part for part in box.shape],
         "inputs": [
             {"name": clean(entry.name), "from": entry.source.id, "word": clean(input_word(box, entry.name))}
@@ -107,11 +106,8 @@ def _box_data(box: Box) -> dict[str, Any]:
             for entry in box.inputs
         ],
         "settings": {clean(name): clean(setting(value)) for name, value in box.attrs.items()},
-        "value": _array_data(box.value_digest),
-        "gradient": _array_data(box.gradient_digest),
-        "kept": box.is_kept,
-        "output": box.is_output,
-    }
+        "value": _array_data(box.value_digest), "gradient": _array_data(box.gradient_digest),
+    }  # fmt: skip
     if box.node is not None and box.node.hooks:
         data["hooks"] = len(box.node.hooks)
     if box.error:

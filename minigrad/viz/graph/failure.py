@@ -117,9 +117,7 @@ def _forward_boxes(failure: Failure, known: Names) -> list[Box]:
 
 def _backward_boxes(failed: Node | None, began: Node | None, known: Names, error: BaseException) -> list[Box]:
     """The graph that a backward went through, or else what the user's variables were made from; the failed node is marked."""
-    pairs = [
-        (node, tensor) for _, tensor in known.values() if (node := tensor.node) is not None and node.plan is not None
-    ]
+    pairs = [(t.node, t) for _, t in known.values() if t.node is not None and t.node.plan is not None]
     roots = [tensor for node, tensor in pairs if failed is None or failed in collect([node])]
     if failed is not None:
         root = began if began is not None and failed in collect([began]) else failed

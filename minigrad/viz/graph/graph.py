@@ -8,7 +8,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from ...errors import ArgumentError, GradientError, MissingExtraError, describe,
 from ...nn.module import Module
 from ...ops.creation import tensor
 from ...tracer import tracing
-from ..drawing.page import as_data
+from ..drawing.page import as_data, framed
 from ..drawing.scene import Scene, clean, write_as
 from .boxes import Box, Watcher, boxes_of, key_of, names_in
 from .export import data_of, page_of, text_of
@@ -162,11 +162,13 @@ class Graph:
     def __str__(self) -> str:
         return self.text()
 
-    def _repr_svg_(self) -> str | None:
-        try:
+    def _repr_html_(self) -> str | None:
+        with suppress(MissingExtraError):  # the notebook shows the text
+            return framed(self.html())
+
+    def _repr_svg_(self) -> str | None:  # for notebooks that show no pages
+        with suppress(MissingExtraError):
             return self.scene.svg()
-        except MissingExtraError:
-            return None  # the notebook shows the text
 
     @property
     def hint(self) -> str:

@@ -205,7 +205,7 @@ function setTable(id, rows) {
 }
 
 // What a run does not have has no heading.
-curvesSection.hidden = !grid.children.length;
+setPanels(DATA.panels);
 document.getElementById('graph').hidden = !document.querySelector('#graph p').textContent;
 document.getElementById('status').hidden = !DATA.live;
 setSummary(DATA);

@@ -52,11 +52,8 @@ def _legend(kinds: set[str], left: float) -> list[Any]:
         fill, stroke, _ = LOOKS[kind]
         shapes += [Rect(x, GAP, 12, 12, fill, stroke), Text(x + 17, GAP + 10, MEANINGS[kind], SIZE, "faint")]
         x += 35 + text_width(MEANINGS[kind], SIZE)
-    return [
-        *shapes,
-        Line([(x, GAP + 6), (x + 12, GAP + 6)], "faint", 2, True),
-        Text(x + 17, GAP + 10, "waiting", SIZE, "faint"),
-    ]
+    line = Line([(x, GAP + 6), (x + 12, GAP + 6)], "faint", 2, True)
+    return [*shapes, line, Text(x + 17, GAP + 10, "waiting", SIZE, "faint")]
 
 
 def _box(one: Any, left: float, y: float, first: float, scale: float) -> Group:

@@ -80,12 +80,11 @@ def page_of(run: RunData, about: About, live: int | None = None) -> str:
     tables = {name: _table([Setting(*pair) for pair in part.items()]) for name, part in values.items()}
     if about.settings:
         tables["settings"] = _table(about.settings)
-    data = {**found, "panels": [], "tables": tables, "live": live is not None, "version": live or 0}
+    data = {**found, "tables": tables, "live": live is not None, "version": live or 0}
     body = filled(
         "report.html",
         title=escape(clean(title)),
         about=escape(clean(about.summary)),
-        curves="".join(map(_figure, found["panels"])),
         graph=f'<div class="scroll">{about.graph}</div>' if about.graph else "",
         caption=OPEN.format(escape(clean(shlex.quote(shown_path(run.folder)))))
         if about.graph
@@ -134,13 +133,6 @@ def _parts(files: Mapping[int, Path], asked: Sequence[int] | None, most: int) ->
         if text and sum(map(len, texts.values())) + len(text) < WEIGHT:
             texts[step] = text
     return {"steps": list(texts if asked is None else files), "texts": texts}
-
-
-def _figure(panel: Mapping[str, str]) -> str:
-    return (
-        f'<figure tabindex="0" data-panel="{escape(panel["name"])}"><div class="plain">{panel["plain"]}</div>'
-        f'<div class="log">{panel["log"] or panel["plain"]}</div><figcaption class="mono"></figcaption></figure>'
-    )
 
 
 def _table(settings: Sequence[Setting]) -> list[list[str]]:
