@@ -12,6 +12,7 @@ from minigrad.nn import functional as F
 from minigrad.viz.drawing.arrays import array_text, brief, number, statistics
 from minigrad.viz.graph.labels import Look, rows
 from minigrad.viz.graph.tree import Group
+from minigrad.viz.graph.view import Port
 
 # Structure
 
@@ -506,7 +507,7 @@ def test_the_output_of_a_closed_module_is_called_output():
     graph = mg.viz.graph(
         lambda x: mg.nn.Sequential(mg.nn.Linear(2, 2), mg.nn.LayerNorm(2))(x), np.ones((1, 2), "float32")
     )
-    (port,) = graph.view.ports
+    (port,) = (thing for thing in graph.view.keys if isinstance(thing, Port))
     lines = [row.text for row in rows(port, Look())]
     assert lines[:2] == ["output", port.box.label]
 

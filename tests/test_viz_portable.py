@@ -3,6 +3,7 @@
 import io
 import shutil
 import subprocess
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
@@ -236,3 +237,62 @@ def test_a_picture_whose_colours_are_css_variables_would_be_found_out(renderer):
     svg = f'<svg xmlns="http://www.w3.org/2000/svg" width="90" height="50">{style}{body}</svg>'
     with pytest.raises(AssertionError):
         check_colors(RENDERERS[renderer](svg), LIGHT, DARK)
+
+
+WRITINGS = {"CJK": "你好", "Arabic": "مرحبا", "Devanagari": "नमस्ते", "Hebrew": "שלום"}
+
+
+@pytest.fixture
+def squares(tmp_path):
+    """A font made here that has a square for each letter of these writings, known to matplotlib while a test runs."""
+    figure = pytest.importorskip("minigrad.viz.drawing.figure", reason="needs matplotlib: pip install -e '.[viz]'")
+    from fontTools.fontBuilder import FontBuilder
+    from fontTools.pens.ttGlyphPen import TTGlyphPen
+
+    letters = sorted(set("".join(WRITINGS.values())))
+    pen = TTGlyphPen(None)
+    for step, place in enumerate([(0, 0), (0, 700), (500, 700), (500, 0)]):
+        (pen.lineTo if step else pen.moveTo)(place)
+    pen.closePath()
+    names = [".notdef", *(f"u{ord(letter):04X}" for letter in letters)]
+    made = FontBuilder(1000, isTTF=True)
+    made.setupGlyphOrder(names)
+    made.setupCharacterMap(dict(zip(map(ord, letters), names[1:])))
+    made.setupGlyf(dict.fromkeys(names, pen.glyph()))
+    made.setupHorizontalMetrics(dict.fromkeys(names, (600, 0)))
+    made.setupHorizontalHeader(ascent=800, descent=-200)
+    made.setupNameTable({"familyName": "Squares Of A Test", "styleName": "Regular"})
+    made.setupOS2()
+    made.setupPost()
+    made.save(tmp_path / "squares.ttf")
+    manager = figure.font_manager.fontManager
+    before = list(manager.ttflist)
+    yield lambda: manager.addfont(tmp_path / "squares.ttf")
+    manager.ttflist[:] = before
+
+
+@pytest.mark.parametrize("writing", WRITINGS)
+@pytest.mark.parametrize("suffix", [".png", ".pdf"])
+def test_other_writings_are_painted_where_a_font_is_there_and_else_it_is_said(
+    writing, suffix, squares, tmp_path, monkeypatch
+):
+    from minigrad.viz.drawing import figure
+
+    word, manager = WRITINGS[writing], figure.font_manager.fontManager
+    kept = [font for font in manager.ttflist if font.name.startswith("DejaVu")]  # what comes along with matplotlib
+    monkeypatch.setattr(manager, "ttflist", kept)
+    scene = Scene(120, 30, [Text(10, 20, word, 14)])
+    without, drawn = tmp_path / f"a{suffix}", tmp_path / f"b{suffix}"
+    has_all = all(any(ord(letter) in figure._letters(font.fname) for font in kept) for letter in word)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        scene.write(without)
+    if has_all:
+        assert said == []
+    else:
+        assert len(said) == 1 and f"so the {suffix} shows boxes: install one" in str(said[0].message)
+        squares()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            scene.write(drawn)
+        assert drawn.read_bytes() != without.read_bytes()

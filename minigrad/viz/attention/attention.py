@@ -12,7 +12,8 @@ import numpy as np
 
 from ...errors import ArgumentError, IndexingError, ShapeError, nearest
 from ...nn.module import Module
-from ..drawing.heatmap import as_numpy, heatmap
+from ..drawing.arrays import as_numpy
+from ..drawing.heatmap import heatmap
 from ..drawing.page import as_data, framed
 from ..drawing.scene import Scene, write_as
 from .heads import RELATIVE, STAGES, Heads, Names, named, numbers_below, overview, run_model

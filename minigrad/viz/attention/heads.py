@@ -49,8 +49,7 @@ class Heads:
     """One attention for one sentence: weights (h, L, S), and where they are known, q (h, L, E), k (h, S, E), v (h, S, V).
 
     `rows` name the queries, `columns` the keys: each by its token, or, where `chosen` says so, a query by the token that is
-    chosen there. `mask` is booleans that broadcast to (h, L, S),
-    True = may attend, or None.
+    chosen there. `mask` is booleans that broadcast to (h, L, S), True = may attend, or None.
     """
 
     path: str

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...errors import ArgumentError
-from ..drawing.heatmap import as_numpy, checked, heatmap, token_text
+from ..drawing.arrays import as_numpy
+from ..drawing.heatmap import checked, heatmap, token_text
 from ..drawing.scene import Group, Rect, Scene, Text, widest
 
 __all__ = ["alignment", "next_tokens", "probabilities"]

@@ -8,14 +8,22 @@ from typing import Any
 
 import numpy as np
 
+from ...engine.backend import is_array, to_numpy
+from ...engine.tensor import Tensor
 from .colors import diverging
 
-__all__ = ["Digest", "array_text", "brief", "count", "number", "statistics", "thumbnail"]
+__all__ = ["Digest", "array_text", "as_numpy", "brief", "count", "number", "statistics", "thumbnail"]
 
 FEW = 4  # numbers that stand in a box
 SOME = 64  # numbers that stand in the details
 PIXELS = 24  # of a thumbnail, at most, in each direction
 CHUNK = 1 << 16  # numbers that are read at a time
+
+
+def as_numpy(values: Any) -> Any:
+    """Tensors and arrays of any device, and lists, as an array; None stays None."""
+    values = values.data if isinstance(values, Tensor) else values
+    return None if values is None else np.asarray(to_numpy(values) if is_array(values) else values)
 
 
 class Digest:

@@ -100,8 +100,7 @@ def beam_tree(
 
 
 def _read(root: Any, names: Any, best: Any) -> tuple[list[_Node], _Node | None]:
-    nodes: list[_Node] = []
-    won = None
+    nodes, won = list[_Node](), None
     waiting: list[tuple[Any, _Node | None]] = [(root, None)]
     while waiting:
         given, parent = waiting.pop()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any
 
-from matplotlib import patches
+from matplotlib import font_manager, patches
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.path import Path
@@ -32,11 +34,38 @@ def paint(scene: Scene, form: str, dark: bool) -> bytes:
     axes.set_xlim(0, scene.width)
     axes.set_ylim(scene.height, 0)
     axes.axis("off")
-    for order, shape in enumerate(_flat(scene.shapes)):
-        _add(axes, shape, dark, order)
+    shapes = list(_flat(scene.shapes))
+    fonts, lacking = _more_fonts({letter for s in shapes if isinstance(s, Text) for letter in clean(s.text, 2000)})
+    if lacking:
+        what = f"no font here has {clean(lacking, 20)}, so the .{form} shows boxes"
+        warnings.warn(f"{what}: install one, such as Noto's, or write an .svg", stacklevel=4)
+    for order, shape in enumerate(shapes):
+        _add(axes, shape, dark, order, fonts)
     sink = io.BytesIO()
-    figure.savefig(sink, format=form, dpi=DOTS, facecolor=figure.get_facecolor(), metadata=METADATA[form])
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph ", UserWarning)  # which was said above
+        figure.savefig(sink, format=form, dpi=DOTS, facecolor=figure.get_facecolor(), metadata=METADATA[form])
     return sink.getvalue()
+
+
+@cache
+def _letters(path: str) -> frozenset[int]:
+    try:
+        return frozenset(font_manager.get_font(path).get_charmap())
+    except (OSError, RuntimeError):  # a font that is gone, or of a form that matplotlib does not read
+        return frozenset()
+
+
+def _more_fonts(letters: set[str]) -> tuple[list[str], str]:
+    """Installed fonts with the letters that ours lack, and the letters that none has."""
+    own = [_letters(font_manager.findfont(family)) for family in FAMILIES.values()]
+    lacking, found = {ord(letter) for letter in letters} - frozenset.intersection(*own), list[str]()
+    fonts = [font for font in font_manager.fontManager.ttflist if lacking and not font.name.startswith("Last Resort")]
+    for font in sorted(fonts, key=lambda font: (font.style != "normal", font.weight != 400)):
+        if lacking and lacking & _letters(font.fname):
+            found.append(font.name)
+            lacking -= _letters(font.fname)
+    return found, "".join(map(chr, sorted(lacking)))
 
 
 def _flat(shapes: Sequence[Any]) -> Iterator[Any]:
@@ -47,12 +76,12 @@ def _flat(shapes: Sequence[Any]) -> Iterator[Any]:
             yield from [shape, shape.head] if isinstance(shape, Line) and shape.arrow else [shape]
 
 
-def _add(axes: Any, shape: Any, dark: bool, order: int) -> None:
+def _add(axes: Any, shape: Any, dark: bool, order: int, fonts: Sequence[str]) -> None:
     if isinstance(shape, Text):
         axes.text(
             shape.x, shape.y, clean(shape.text, 2000), fontsize=shape.size, color=resolve(shape.color, dark),
             ha=ANCHORS[shape.anchor], va="baseline", weight="bold" if shape.bold else "normal",
-            family=FAMILIES[shape.font], rotation=90 * shape.turned, rotation_mode="anchor", zorder=order, parse_math=False,
+            family=[FAMILIES[shape.font], *fonts], rotation=90 * shape.turned, rotation_mode="anchor", zorder=order, parse_math=False,
         )  # fmt: skip
     elif isinstance(shape, Image):
         edges = (shape.x, shape.x + shape.width, shape.y + shape.height, shape.y)

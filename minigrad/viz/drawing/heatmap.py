@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from ...errors import ShapeError
+from .arrays import as_numpy
 from .colors import diverging, sequential
 from .scene import Image, Rect, Scene, Text, clean, text_width, widest
 
-__all__ = ["as_numpy", "brief", "checked", "colored", "heatmap", "legend", "token_text"]
+__all__ = ["brief", "checked", "colored", "heatmap", "legend", "token_text"]
 
 LARGEST, SMALLEST, SIDE = 40.0, 1.5, 620.0  # points: of a cell, and of the longer side of a matrix between them
 ROOM = 30.0  # a cell so large has room for its number
@@ -21,11 +22,6 @@ SPACE = 12.0  # that a name needs beside the next
 LONGEST = 18  # letters of a name
 FORBIDDEN = (212, 216, 221)  # where a query may not look
 DARK_INK, LIGHT_INK = "#1c2530", "#ffffff"
-
-
-def as_numpy(values: Any) -> np.ndarray:
-    """Tensors of any device, arrays and lists, as an array."""
-    return np.asarray(values.numpy() if hasattr(values, "numpy") else values)
 
 
 def checked(problem: str, values: Any, *shape: int | str) -> np.ndarray:

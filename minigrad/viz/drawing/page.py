@@ -65,9 +65,5 @@ def page(title: str, body: str, data: Any = None, name: str = "", live: bool = F
 
 def framed(text: str, height: int = 640) -> str | None:
     """A page inside a notebook, in a frame that reaches nothing of the notebook; None for one that would make it too large."""
-    look = f"width:100%;height:{height}px;border:0"
-    return (
-        f'<iframe sandbox="allow-scripts" style="{look}" srcdoc="{escape(text)}"></iframe>'
-        if len(text) < LARGEST
-        else None
-    )
+    look = f'sandbox="allow-scripts" style="width:100%;height:{height}px;border:0"'
+    return f'<iframe {look} srcdoc="{escape(text)}"></iframe>' if len(text) < LARGEST else None

@@ -17,8 +17,8 @@ from ...engine.graph import Node
 from ...engine.op import PACKAGE
 from ...engine.tensor import Tensor
 from ...nn.module import Module, Parameter
-from ..drawing.arrays import Digest, number
-from .values import UNKNOWN, as_numpy, input_names, inputs_of, saved_by_name, values_of
+from ..drawing.arrays import Digest, as_numpy, number
+from .values import UNKNOWN, input_names, inputs_of, saved_by_name, values_of
 
 __all__ = ["Box", "Input", "Names", "Watcher", "boxes_of", "is_own", "key_of", "names_in"]
 

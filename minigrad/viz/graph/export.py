@@ -173,8 +173,7 @@ def page_of(graph: Graph) -> str:
 
 
 def _numbers(graph: Graph) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
-    left = HELD
+    found, left = dict[str, dict[str, Any]](), HELD
     for box in graph.boxes:
         for name, array in (("value", box.value), ("gradient", box.gradient)):
             if array is not None and SOME < array.size <= min(MANY, left) and array.dtype.kind in "fiu":

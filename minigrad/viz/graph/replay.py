@@ -15,13 +15,12 @@ from ... import kernels
 from ...engine.backend import as_array, backend_of, on_device_of
 from ...engine.graph import Node, pull
 from ...engine.modes import Mode, local
-from ...engine.tensor import Tensor
 from ...errors import ShapeError, describe
 from ...ops.creation import tensor
 from ...tracer import Tracer
-from ..drawing.arrays import SOME, Digest, number
+from ..drawing.arrays import SOME, Digest, as_numpy, number
 from .boxes import Box
-from .values import as_numpy, input_names, saved_values
+from .values import input_names, saved_values
 
 __all__ = ["Contribution", "Step", "replay"]
 
@@ -101,7 +100,7 @@ def replay(boxes: Sequence[Box], seed: Any = None) -> list[Step]:
 
 
 def _seed(box: Box, seed: Any) -> Any:
-    value = 1 if seed is None else as_numpy(seed.data if isinstance(seed, Tensor) else seed)
+    value = 1 if seed is None else as_numpy(seed)
     try:
         whole = np.broadcast_to(value, box.shape).astype(box.dtype)
     except ValueError:

@@ -12,20 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from ...engine.backend import as_array, backend_of, is_array, on_device_of, to_numpy
+from ...engine.backend import as_array, backend_of, is_array, on_device_of
 from ...engine.graph import Node
 from ...engine.tensor import Tensor
 from ...engine.writes import writes
 
-__all__ = ["UNKNOWN", "as_numpy", "input_names", "inputs_of", "is_freed", "saved_by_name", "saved_values", "values_of"]
+__all__ = ["UNKNOWN", "input_names", "inputs_of", "is_freed", "saved_by_name", "saved_values", "values_of"]
 
 UNKNOWN: Any = object()  # an input that nobody kept; None is an input that was not given
-
-
-def as_numpy(array: Any) -> Any:
-    """A NumPy array; a copy of what is on another device. A rule may give a Tensor, if it uses public functions."""
-    array = array.data if isinstance(array, Tensor) else array
-    return None if array is None else np.asarray(to_numpy(array) if is_array(array) else array)
 
 
 def input_names(op: Any, count: int) -> list[str]:

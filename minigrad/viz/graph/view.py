@@ -41,10 +41,6 @@ class View:
         self.backs: set[tuple[str, str]] = set()  # the edges that a gradient comes back by
         self._connect()
 
-    @property
-    def ports(self) -> list[Port]:
-        return [thing for thing in self.keys if isinstance(thing, Port)]
-
     def _open(self, depth: int) -> None:
         for _ in range(depth - 1):
             closed = [item for item in self.items if isinstance(item, Group) and item.kind != "loss"]

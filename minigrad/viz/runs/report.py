@@ -81,15 +81,10 @@ def page_of(run: RunData, about: About, live: int | None = None) -> str:
     if about.settings:
         tables["settings"] = _table(about.settings)
     data = {**found, "tables": tables, "live": live is not None, "version": live or 0}
-    body = filled(
-        "report.html",
-        title=escape(clean(title)),
-        about=escape(clean(about.summary)),
-        graph=f'<div class="scroll">{about.graph}</div>' if about.graph else "",
-        caption=OPEN.format(escape(clean(shlex.quote(shown_path(run.folder)))))
-        if about.graph
-        else escape(clean(about.no_graph, 500)),
-    )
+    graph = f'<div class="scroll">{about.graph}</div>' if about.graph else ""
+    how = OPEN.format(escape(clean(shlex.quote(shown_path(run.folder)))))
+    texts = {"title": escape(clean(title)), "about": escape(clean(about.summary))}
+    body = filled("report.html", graph=graph, caption=how if graph else escape(clean(about.no_graph, 500)), **texts)
     return page(f"{clean(title, 60)}: {clean(run.name, 100)}", body, data, "report", live is not None)
 
 
