@@ -127,6 +127,6 @@ def _loss_apart(boxes: list[Box], model: str) -> list[Box]:
         return boxes
     group = Call(functions[0] if functions else "loss", "loss")
     for box in apart:
-        box.calls = (group, *box.calls[box in own :])
+        box.calls = (group, *[call for call in box.calls[box in own :] if call.name != group.name])
     last = [box for box in boxes if box.is_output]
     return [box for box in boxes if box not in {*apart, *last}] + apart + last

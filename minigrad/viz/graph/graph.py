@@ -165,10 +165,12 @@ class Graph:
     def _repr_html_(self) -> str | None:
         with suppress(MissingExtraError):  # the notebook shows the text
             return framed(self.html())
+        return None
 
     def _repr_svg_(self) -> str | None:  # for notebooks that show no pages
         with suppress(MissingExtraError):
             return self.scene.svg()
+        return None
 
     @property
     def hint(self) -> str:
@@ -203,9 +205,6 @@ class Graph:
         """Everything as plain data: boxes, groups, and how the gradients came about."""
         return data_of(self)
 
-    def _json(self) -> str:
-        return json.dumps(json.loads(as_data(self.data())), indent=1, ensure_ascii=False) + "\n"
-
     def html(self) -> str:
         """A page to open boxes, search, and step through forward and backward, one op at a time."""
         return page_of(self)
@@ -216,5 +215,6 @@ class Graph:
 
     def write(self, path: str | os.PathLike[str], dark: bool = False) -> Path:
         """Write the graph; the suffix of the path says how. `dark` is for .png and .pdf: the others are both."""
-        texts = {".dot": self.dot, ".json": self._json, ".html": self.html, ".txt": lambda: self.text() + "\n"}
+        texts = {".dot": self.dot, ".html": self.html, ".txt": lambda: self.text() + "\n"}
+        texts[".json"] = lambda: json.dumps(json.loads(as_data(self.data())), indent=1, ensure_ascii=False) + "\n"
         return write_as(path, texts, lambda: self.scene, dark)
