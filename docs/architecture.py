@@ -82,6 +82,7 @@ LAYERS = [
         "viz": "pictures and pages",
     },
     {"zoo": "what a plugin is", "hub": "pretrained models of others", "learn": "the course"},
+    {"serve": "models over HTTP"},
     {"cli": "the command minigrad"},
     {"__main__": "python -m minigrad"},
 ]

@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PARTS = (
     "autograd nn nn.functional nn.init nn.utils optim optim.lr_scheduler optim.swa_utils data train viz zoo decode metrics "
     "check array_api array_api.linalg array_api.fft ir compile tracer kernels parallel runtime saving formats tokenizers "
-    "hub learn onnx transforms web"
+    "hub learn onnx transforms web serve"
 )
 PACKAGES = ("minigrad", *[f"minigrad.{part}" for part in PARTS.split()])
 STYLE = """<style>

@@ -10,10 +10,11 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-__all__ = ["form", "leaves", "map", "paths", "unflatten"]
+__all__ = ["form", "jsonable", "leaves", "map", "paths", "unflatten"]
 
 IsLeaf = Callable[[Any], bool]
 
@@ -58,6 +59,23 @@ def form(tree: Any) -> Any:
     """The structure without its leaves, as something that can be compared and hashed."""
     parts = _parts(tree)
     return None if parts is None else (type(tree), tuple([(key, form(part)) for key, part in parts]))
+
+
+def jsonable(value: Any) -> Any:
+    """What standard JSON can say of a value: arrays as lists, NaN and infinity as None, and what it does not know as text.
+
+    >>> jsonable({1: (2.0, float("nan"))})
+    {'1': [2.0, None]}
+    """
+    if hasattr(value, "tolist"):  # arrays, tensors, and NumPy's numbers
+        value = value.tolist()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {str(key): jsonable(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [jsonable(item) for item in value]
+    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
 
 
 def _parts(tree: Any) -> list[tuple[Any, Any]] | None:

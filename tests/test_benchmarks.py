@@ -156,6 +156,15 @@ def test_the_page_of_a_translator_says_what_python_says() -> None:
     assert result["milliseconds"].keys() == {"median", "95 %", "most"}
 
 
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads how much memory a process holds from /proc")
+def test_a_server_writes_the_texts_of_python_for_good_and_bad_clients() -> None:
+    run_of = ("tutorials/runs/gpt", "--quick", "--json", "--clients", "40", "--places", "4", "--queue", "8")
+    result = json.loads(run("benchmarks.serving", *run_of).stdout.splitlines()[-1])
+    assert result["answers"]["200"] > 0 and result["answers"].keys() <= {"200", "429", "503"}
+    assert (result["texts that differ"], result["still written"]) == (0, 0)
+    assert result["cancelled"] > 0 and result["training beside it is the same"]
+
+
 @pytest.mark.transformers
 def test_real_sentence_vectors_agree_or_their_package_is_named() -> None:
     pytest.importorskip("transformers", reason="transformers is not installed: pip install transformers")

@@ -30,6 +30,7 @@ from . import (
     planning,
     plugins,
     report,
+    serve,
     show,
     training,
 )  # fmt: skip
@@ -52,6 +53,7 @@ COMMANDS = {
     "report": report.REPORT,
     "graph": graph.GRAPH,
     "attention": attention.ATTENTION,
+    "serve": serve.SERVE,
     "average": evaluation.AVERAGE,
     "export": evaluation.EXPORT,
     "quantize": evaluation.QUANTIZE,

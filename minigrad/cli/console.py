@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import shlex
 import sys
@@ -14,6 +13,7 @@ from types import FrameType
 from typing import Any, TextIO
 
 from ..errors import CheckpointError, DeviceError, MinigradError, MissingExtraError, NonFiniteError, printable
+from ..tree import jsonable
 
 __all__ = ["as_command", "as_json", "explained", "printable", "styled", "table"]
 
@@ -30,19 +30,7 @@ def styled(text: str, style: str, stream: TextIO | None = None) -> str:
 
 def as_json(value: Any) -> str:
     """Standard JSON: NaN and infinity become null."""
-    return json.dumps(_jsonable(value), indent=2)
-
-
-def _jsonable(value: Any) -> Any:
-    if hasattr(value, "tolist"):  # arrays, tensors, and NumPy's numbers
-        value = value.tolist()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, dict):
-        return {str(key): _jsonable(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_jsonable(item) for item in value]
-    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
+    return json.dumps(jsonable(value), indent=2)
 
 
 def table(rows: Iterable[Sequence[Any]]) -> str:

@@ -124,7 +124,8 @@ class ModelSpec:
     the derivatives of the loss.
 
     Optional, of use:
-    `predict(loaded, inputs)` answers a list of strings with one printable, JSON-able answer each.
+    `predict(loaded, inputs)` answers a list of strings with one printable, JSON-able answer each. If it takes an input for
+    the path of a file, `plain_inputs` is the pattern of those that are none: clients of `minigrad serve` then send no path.
     `evaluate(loaded, path)` returns named numbers.
     `verbs` become methods of what `load` returns; each takes the loaded model first.
     `attend(loaded, text)` returns what the model is called with to show its attention: "inputs", what `model(*inputs)`
@@ -149,6 +150,7 @@ class ModelSpec:
     loss: Callable[[Any, Any], Any]
     example: Callable[[Any], Any]
     predict: Callable[[Any, list[str]], list[Any]] | None = None
+    plain_inputs: str | None = None
     evaluate: Callable[[Any, str | None], dict[str, Any]] | None = None
     optimizer: Callable[[Any, Any], Any] | None = None
     schedule: Callable[[Any, Any], Any] | None = None

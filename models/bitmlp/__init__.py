@@ -106,6 +106,7 @@ spec = ModelSpec(
     example=example,
     takes_data=False,
     predict=predict,
+    plain_inputs=r"[0-9](:[0-9]{1,9})?",
     evaluate=evaluate,
     schedule=schedule,
     presets={"binary": {"kind": "binary"}, "float": {"kind": "float"}, "wide": {"hidden": (512, 512)}},

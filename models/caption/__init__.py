@@ -161,6 +161,7 @@ spec = ModelSpec(
     example=example,
     takes_data=False,
     predict=predict,
+    plain_inputs=r"[0-9]{1,9}",
     evaluate=evaluate,
     schedule=schedule,
     verbs={"picture": picture},

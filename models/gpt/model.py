@@ -96,9 +96,9 @@ class GPT(nn.Module):
         scores = self._capped(self.vocabulary.scores(x, self._table))
         return self.vocabulary.cross_entropy(scores, targets, ignore_index=IGNORED)
 
-    def next_logits(self, tokens: Any, cache: Any = None) -> mg.Tensor:
+    def next_logits(self, tokens: Any, cache: Any = None, mask: Any = None) -> mg.Tensor:
         """The logits of what comes after the last token alone, which spare a long prompt the others: (B, T) -> (B, vocab)."""
-        return self._scored(self._encoded(tokens, cache)[:, -1:])[:, 0]
+        return self._scored(self._encoded(tokens, cache, mask)[:, -1:])[:, 0]
 
     def _encoded(self, tokens: Any, cache: Any = None, mask: Any = None) -> mg.Tensor:
         x = self.tokens(tokens)  # (B, T) -> (B, T, C)

@@ -26,6 +26,20 @@ class StateCache:
         elif self.state is not None:
             self.state = self.state[:, rows]
 
+    def join(self, other: StateCache) -> None:
+        """Add the rows of another cache behind these."""
+        if self.state is None:
+            self.state = other.state
+        elif isinstance(self.state, tuple):
+            self.state = tuple(mg.concatenate([own, new], axis=1) for own, new in zip(self.state, other.state))
+        else:
+            self.state = mg.concatenate([self.state, other.state], axis=1)
+        self.length = max(self.length, other.length)
+
+    def trim(self, positions: int) -> None:
+        """Count so many positions less."""
+        self.length -= positions
+
 
 class RNNLanguageModel(nn.Module):
     """Tokens (B, T) -> logits of the token after each, (B, T, vocab). It learns from `context` tokens at once, and reads any number.

@@ -106,6 +106,7 @@ spec = ModelSpec(
     loss=loss,
     example=example,
     predict=predict,
+    plain_inputs=r"[0-9](:[0-9]{1,9})?",
     evaluate=evaluate,
     schedule=schedule,
     attend=attend,

@@ -32,8 +32,10 @@ BY_THEIR_OWN_TESTS = (
     ["learn", "check", "lessons/lesson_04.py"],
     ["learn", "notebooks", "FOLDER"],
     ["learn", "engine", "FILE"],
-)  # test_demo.py; test_model_bert.py, since it trains a baseline; test_hub_encoder_verbs.py; test_hub.py; test_learn.py, since holes are not right,
-# and test_notebooks.py
+    ["serve", "smollm"],
+    ["serve", "runs/xor"],
+)  # test_demo.py; test_model_bert.py, since it trains a baseline; test_hub_encoder_verbs.py; test_hub.py; test_serve*.py;
+# test_learn.py, since holes are not right, and test_notebooks.py
 # Pretrained models that pages import, and of which model a tiny run stands in for each; test_hub*.py read real ones.
 SOURCES = {
     "SmolLM2-135M-Instruct.Q4_1.gguf": "gpt",

@@ -89,6 +89,37 @@ class KVCache:
             chosen = np.arange(self.batch)[rows.numpy() if isinstance(rows, Tensor) else rows]
             self.slots = chosen[:, None] if self.slots is None else self.slots[chosen]
 
+    def join(self, other: KVCache) -> None:
+        """Add the rows of another cache behind these, so that the last positions of all have the same number.
+
+        A shorter row begins later than position 0. What is before its first position means nothing: a mask leaves it out.
+        """
+        if not self._stores:
+            self._stores, self.length = list(other._settled()), other.length
+            return
+        if self.length < other.length:
+            ours = [_moved(store, self.length, other.length) for store in self._settled()]
+            self._stores, self.length = ours, other.length
+        rows, start, stop = self.batch, self.length - other.length, self.length
+        batch, room = rows + other.batch, len(self._stores[0])
+        most = room if room >= batch else max(batch, 2 * room)  # rows, too, are doubled
+        self._stores = [_with_room(store, stop, stop, self.room, most) for store in self._stores]
+        slots = np.zeros((batch, 2 * stop), np.int64)
+        slots[:rows, :stop] = np.arange(rows)[:, None] if self.slots is None else self.slots[:, :stop]
+        free = _free_rows(slots[:rows, start:stop], most)[: other.batch]  # (new rows, length)
+        slots[rows:, start:stop], self.slots = free, slots
+        for store, new in zip(self._stores, other._settled()):
+            places = tensor(free, device=store.device).data, tensor(np.arange(start, stop), device=store.device).data
+            with on_device_of(store.data):  # (new rows, h, length, E) -> (new rows, length, h, E)
+                store.data[places[0], :, places[1]] = new.data[:, :, : other.length].transpose(0, 2, 1, 3)
+
+    def trim(self, positions: int) -> None:
+        """Forget so many of the first positions; the memory goes when the cache grows."""
+        self._stores = [store[:, :, positions:] for store in self._stores]
+        self.length -= positions
+        if self.slots is not None and self.slots.shape[1] > 1:
+            self.slots = self.slots[:, positions:].copy()
+
     def _settled(self) -> list[Tensor]:
         """The keys and values, with the rows of the batch in their order, which are copied where they are not."""
         slots, self.slots = self.slots, None
@@ -108,6 +139,22 @@ def _gathered(store: Tensor, slots: np.ndarray, length: int) -> Tensor:
         0, 2, 1, 3
     )  # (n, size, h, E) -> (B, length, h, E)
     return made
+
+
+def _moved(store: Tensor, length: int, wanted: int) -> Tensor:
+    """A buffer whose first positions are moved to the end of so many: (B, h, at least length, E) -> (B, h, wanted, E)."""
+    batch, heads, _, width = store.shape
+    made = empty(batch, heads, wanted, width, dtype=store.dtype, device=store.device)
+    made[:, :, : wanted - length] = 0  # a mask leaves it out, but NaN would go through
+    made[:, :, wanted - length :] = store[:, :, :length]
+    return made
+
+
+def _free_rows(slots: np.ndarray, rows: int) -> np.ndarray:
+    """The rows of a buffer that no slot names, position by position: (B, n) -> (rows - B or more, n), the first of which are free."""
+    taken = np.zeros((rows, slots.shape[1]), bool)
+    taken[slots, np.arange(slots.shape[1])] = True
+    return np.argsort(taken, axis=0, kind="stable")
 
 
 def _check_unrecorded(*kept: Tensor) -> None:
@@ -167,6 +214,18 @@ class StateCache:
         """Keep these rows of the batch, in this order, as a beam search does; a row may come more than once."""
         self.state = None if self.state is None else self.state[rows]
 
+    def join(self, other: StateCache) -> None:
+        """Add the rows of another cache behind these."""
+        if self.state is None or other.state is None:
+            self.state = other.state if self.state is None else self.state
+        else:
+            self.state = concatenate([self.state, other.state], axis=0)
+        self.length = max(self.length, other.length)
+
+    def trim(self, positions: int) -> None:
+        """Count so many positions less."""
+        self.length -= positions
+
 
 class BlockCache:
     """The caches of one block: of the positions before, and of the memory."""
@@ -191,3 +250,13 @@ class StackCache:
         for block in self.blocks:
             block.own.select(rows)
             block.memory.select(rows)
+
+    def join(self, other: StackCache) -> None:
+        """Add the rows of another cache behind these, with their last positions at the same place: see KVCache."""
+        for block, new in zip(self.blocks, other.blocks):
+            block.own.join(new.own)  # type: ignore[arg-type]  # blocks of one stack have caches of one kind
+
+    def trim(self, positions: int) -> None:
+        """Forget so many of the first positions."""
+        for block in self.blocks:
+            block.own.trim(positions)

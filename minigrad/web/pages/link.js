@@ -1,4 +1,4 @@
-// What all pages do: start the worker, ask it whenever something changes, and show its answers.
+// What all pages do: start what computes, ask it whenever something changes, and show its answers.
 
 const { page: PAGE, shown: SHOWN } = DATA;
 const input = document.getElementById('input');
@@ -12,15 +12,6 @@ function setState(name, text) {
   document.body.dataset.state = name;
   state.textContent = text;
   state.classList.toggle('failed', name === 'failed');
-}
-
-function missing() {
-  const needed = {
-    'web workers': 'Worker' in window && 'Blob' in window && 'URL' in window,
-    'large whole numbers': 'BigInt64Array' in window,
-    'Unicode patterns': (() => { try { return Boolean(new RegExp('(?<=\\p{L})', 'u')); } catch { return false; } })(),
-  };
-  return Object.keys(needed).filter((name) => !needed[name]);
 }
 
 function ask(request) {
@@ -45,9 +36,8 @@ function begin(request, show) {
       worker.postMessage({ type: 'ask', id: asked, request: null });
     }
   };
-  const source = new Blob([document.getElementById('worker').textContent], { type: 'text/javascript' });
   try {
-    worker = new Worker(URL.createObjectURL(source));
+    worker = openWorker();
   } catch (error) {
     setState('failed', `This browser does not let a page start a worker: ${error.message}`);
     return () => {};
@@ -55,14 +45,14 @@ function begin(request, show) {
   worker.onerror = (event) => setState('failed', `This browser cannot run the model: ${event.message || 'its worker does not start'}.`);
   worker.onmessage = ({ data }) => {
     if (data.type === 'ready') {
-      setState('idle', `Ready. Nothing leaves this page: the model runs in this browser.`);
+      setState('idle', READY);
       for (const part of document.querySelectorAll('textarea, input, button, select')) part.disabled = false;
       again();
     } else if (data.id !== null && data.id !== asked) return;
     else if (data.type === 'failed') setState('failed', `That went wrong: ${data.message}`);
     else {
       show(data.answer, data.type === 'answer');
-      if (data.type === 'answer') setState('idle', `Computed in ${Math.max(1, Math.round(data.milliseconds))} ms, in this browser.`);
+      if (data.type === 'answer') setState('idle', `Computed in ${Math.max(1, Math.round(data.milliseconds))} ms, ${PLACE}.`);
     }
   };
   worker.postMessage({ type: 'load', page: PAGE, weights: document.getElementById('weights').textContent });

@@ -30,18 +30,20 @@ def _part(name: str) -> str:
     return (files("minigrad.web") / "pages" / name).read_text(encoding="utf-8")
 
 
-def html_of(loaded: Any, content: Content, weights: str) -> str:
-    """The whole page of a loaded model whose weights are kept so."""
+def html_of(loaded: Any, content: Content, weights: str | None = None) -> str:
+    """The whole page of a loaded model whose weights are kept so; None for one that asks the server that it came from."""
     page = {
         "kind": content.kind, "settings": content.settings, "tokenizer": content.tokenizer,
         "programs": content.programs.forms, "tensors": content.programs.entries,
     }  # fmt: skip
-    scripts = [resource("common.js"), *map(_part, ("link.js", "rows.js", f"{content.view}.js"))]
+    where = "remote.js" if weights is None else "local.js"
+    scripts = [resource("common.js"), *map(_part, (where, "link.js", "rows.js", f"{content.view}.js"))]
     code = "\n".join(["'use strict';", *scripts])
     light, dark = ("".join(f"--{role}:{color};" for role, color in colors.items()) for colors in (LIGHT, DARK))
     style = "\n".join([filled_style("themes.css", light=light, dark=dark), resource("common.css"), _part("page.css")])
+    reaches = "connect-src 'self'" if weights is None else "worker-src blob:"
     policy = (
-        f"default-src 'none'; script-src '{_digest(code)}'; style-src '{_digest(style)}'; worker-src blob:; "
+        f"default-src 'none'; script-src '{_digest(code)}'; style-src '{_digest(style)}'; {reaches}; "
         "base-uri 'none'; form-action 'none'"
     )
     labels = {name: escape(clean(text)) for name, text in content.labels.items()}
@@ -54,7 +56,7 @@ def html_of(loaded: Any, content: Content, weights: str) -> str:
         facts=escape(_facts(loaded, weights)),
         data=as_data({"page": page, "shown": content.shown}),
         weights=base64.b64encode(bytes(content.programs.content)).decode(),
-        worker="'use strict';\n" + runtime(*WORKER),
+        worker="" if weights is None else "'use strict';\n" + runtime(*WORKER),
         code=code,
     )
 
@@ -63,9 +65,12 @@ def _digest(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-def _facts(loaded: Any, weights: str) -> str:
+def _facts(loaded: Any, weights: str | None) -> str:
     state = loaded.model.state_dict().values()
     count = sum({id(weight.data): weight.size for weight in state}.values())  # a tied one once
+    if weights is None:
+        name = clean(loaded.spec.name)
+        return f"{name}: {count:,} weights, on the server that this page came from. Made by minigrad {__version__}: minigrad serve RUN"
     return (
         f"{clean(loaded.spec.name)}: {count:,} weights, {NAMES[weights]}, after {loaded.step:,} steps of training. This page "
         f"needs no network and sends nothing anywhere. Made by minigrad {__version__}: minigrad export RUN page.html"
