@@ -57,13 +57,13 @@ class Trained(NamedTuple):
     seconds: float
 
 
-def trained(name: str, options: Any, seed: int = 0, data: str | None = None) -> Trained:
-    """The model of a run, trained to its end now if it was not before."""
+def trained(name: str, options: Any, seed: int = 0, data: str | None = None, **settings: Any) -> Trained:
+    """The model of a run, with these settings, trained to its end now if it was not before."""
     out = options.folder / ("quick" if options.quick else "") / f"{name.replace(':', '-')}-{seed}"
     result = None
     if not holds_a_run(out):
         steps = {"max_steps": QUICK} if options.quick else {}
-        result = zoo.train(name, out, data=data, seed=seed, **steps)
+        result = zoo.train(name, out, data=data, seed=seed, **steps, **settings)
     elif state_of(out)["step"] < state_of(out)["training"]["max_steps"]:
         result = zoo.resume(out)
     if result is not None and result.reason == "interrupted":

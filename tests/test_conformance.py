@@ -80,8 +80,11 @@ def test_a_strangers_transformer_passes_all_lines_without_exception():
 
 @pytest.mark.parametrize(
     "name",
-    ["bert", "bitmlp", "digits", "facts", "gpt", "regression", "rnn", "superposition", "translator", "word2vec", "xor"],
-)
+    [
+        "bert", "bitmlp", "digits", "facts", "gpt", "regression", "rnn", "seq2seq", "superposition", "translator",
+        "word2vec", "xor",
+    ],
+)  # fmt: skip
 def test_the_models_that_come_with_minigrad_fail_no_line(name):
     found = verdicts(zoo.find(name))
     assert {name: verdict.detail for name, verdict in found.items() if verdict.ok is False} == {}

@@ -59,10 +59,11 @@ PHRASEBOOK = Size(float("inf"), 2, 96, 4, 192, 0.0, 1.15, 4000, 768, 4e-3)
 def sized(config: Any, pairs: int = 0) -> Any:
     """The config with sizes for so many pairs, where it has none."""
     fit = PHRASEBOOK if config.corpus == "phrasebook" else next(size for size in SIZES if pairs <= size.pairs)
-    missing = {name: value for name, value in asdict(fit).items() if name != "pairs" and getattr(config, name) is None}
-    if config.dim is not None and config.heads is None:
+    named = {name: value for name, value in asdict(fit).items() if name != "pairs" and hasattr(config, name)}
+    missing = {name: value for name, value in named.items() if getattr(config, name) is None}
+    if config.dim is not None and "heads" in missing:
         missing["heads"] = next(heads for heads in (fit.heads, 4, 2, 1) if config.dim % heads == 0)
-    if config.dim is not None and config.hidden is None:
+    if config.dim is not None and "hidden" in missing:
         missing["hidden"] = 2 * config.dim
     return replace(config, **missing)
 
@@ -98,30 +99,42 @@ class DataReport(BatchReport):
 
 def prepared(config: Any, path: str | None) -> Data:
     """All that is needed to train: batches, how to validate, the tokenizer, and the config with what was chosen."""
-    import minigrad as mg
-
-    from .evaluation import Validation
-
     begun = None if config.init is None else opened("translator", config.init)
     if begun is not None:
         config = taken_over("translator", config, begun, SHARED)
         lr = TUNED if config.lr is None else config.lr
         config = replace(config, form=config.form or form_of(begun.config), lr=lr)
+    config, corpus = with_corpus(config, path)
+    fit = sized(config, len(corpus.train))
+    if begun is None:
+        tokenizer = vocabulary_of(config, corpus, fit.vocab)
+        fit = replace(fit, vocabulary=tokenizer.kind, vocab=tokenizer.vocab_size)
+    else:
+        tokenizer = begun.tokenizer  # a pretrained model may have more rows than tokens
+    return learned_from(fit, corpus, tokenizer, shape_of(fit))
+
+
+def with_corpus(config: Any, path: str | None) -> tuple[Any, Corpus]:
+    """The pairs to learn from, and the config that says which: those of a file, or those that it names."""
     if path is not None and config.corpus not in ("pairs", "denoise"):
         config = replace(config, form=config.form or "plain", corpus="pairs")
-    corpus = corpus_of(config, path)
-    fit = sized(config, len(corpus.train))
-    tokenizer = vocabulary_of(config, corpus, fit.vocab) if begun is None else begun.tokenizer
+    return config, corpus_of(config, path)
+
+
+def learned_from(config: Any, corpus: Corpus, tokenizer: Any, shape: str) -> Data:
+    """Batches of a corpus, how to validate, and the config with what follows from the amount of data; `shape` is the model's."""
+    import minigrad as mg
+
+    from .evaluation import Validation
+
     seed = int(mg.randint(0, 2**31, (1,)).item())
-    train = _sampler(fit, corpus, tokenizer, seed)
-    steps = config.steps or max(1, round(fit.epochs * len(train)))
+    train = _sampler(config, corpus, tokenizer, seed)
+    steps = config.steps or max(1, round(config.epochs * len(train)))
     valid_every = config.valid_every or max(min(len(train), -(-steps // FEWEST)), steps // VALIDATIONS)
-    if begun is None:  # a pretrained model may have more rows than tokens
-        fit = replace(fit, vocabulary=tokenizer.kind, vocab=tokenizer.vocab_size)
     chosen = replace(
-        fit, form=form_of(config), steps=steps, valid_every=valid_every, save_every=config.save_every or valid_every,
+        config, form=form_of(config), steps=steps, valid_every=valid_every, save_every=config.save_every or valid_every,
     )  # fmt: skip
-    train.report = DataReport(**asdict(train.report), choices=summary(chosen, corpus, len(train)))
+    train.report = DataReport(**asdict(train.report), choices=summary(chosen, corpus, len(train), shape))
     return Data(train, Validation(chosen, tokenizer, corpus), chosen, tokenizer)
 
 
@@ -158,16 +171,22 @@ def _refuse_long_ones_only(config: Any, lengths: Iterable[int]) -> None:
         )
 
 
-def summary(config: Any, corpus: Corpus, batches: int) -> str:
+def shape_of(config: Any) -> str:
+    """The sizes of the transformer, in a line."""
+    inner = "" if config.inner_dropout is None else f" ({config.inner_dropout:g} inside the parts)"
+    layers = f"{config.depth}+{config.decoder_depth or config.depth} layers"
+    sizes = f"width {config.dim}, {config.heads} heads, {config.hidden} in the MLPs"
+    return f"{layers}, {sizes}, dropout {config.dropout:g}{inner}"
+
+
+def summary(config: Any, corpus: Corpus, batches: int, shape: str) -> str:
     """The choices, in a few lines."""
     words = {"word": "words", "bpe": "byte pairs"}.get(config.vocabulary, "pretrained tokens")
-    shape = f"{config.depth}+{config.decoder_depth or config.depth} layers, width {config.dim}, {config.heads} heads, {config.hidden} in the MLPs"
-    inner = "" if config.inner_dropout is None else f" ({config.inner_dropout:g} inside the parts)"
     return "\n".join(
         [
             corpus.summary,
             f"text: {config.form}; vocabulary: {config.vocab:,} {words} of both languages",
-            f"model: {shape}, dropout {config.dropout:g}{inner}",
+            f"model: {shape}",
             f"plan: {config.steps:,} steps, {config.steps / batches:.1f} epochs, "
             f"batches of up to {config.batch:,} tokens on each side, a rate of up to {config.lr:g}",
         ]

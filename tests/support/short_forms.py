@@ -49,6 +49,7 @@ TRAINED = {"runs/denoise": "translator:denoise"}  # runs that a page uses and no
 # What is small, and still knows the words that a page asks for; of other models, what their spec calls tiny.
 SMALL: dict[str, dict[str, Any]] = {
     "translator": {"pairs": 100, "depth": 1, "dim": 16, "heads": 2, "hidden": 16, "evaluated": 8},
+    "seq2seq": {"pairs": 100, "dim": 16, "hidden": 16, "evaluated": 8},
     "bert": {"layers": 1, "dim": 8, "heads": 2, "hidden": 8, "vocab": 300, "examples": 60, "batch": 512},
     "word2vec": {"size": 4, "stories": 800, "batch": 16},
 }
