@@ -44,7 +44,19 @@ from .convolution_plans import (
     backward_plans,
     forward_plan,
 )  # fmt: skip
-from .convolution_tiles import ITEM, LANES, ROWS, TILE, VECTORS, copy_every_second, copy_row, correlate, products
+from .convolution_tiles import (
+    ITEM,
+    LANES,
+    NARROW,
+    ROWS,
+    TILE,
+    VECTORS,
+    copy_every_second,
+    copy_row,
+    correlate,
+    correlate_narrow,
+    products,
+)
 from .thread_pool import FUNCTION, JOB_WORDS, OWN, PARTS, address_of, pool_for, run_jobs, word
 
 F = np.float32
@@ -58,30 +70,41 @@ TABLE, SOURCE, WEIGHT, BIAS, FEW, RESULT, SCRATCH, SCRATCH_SIZE, IMAGES, PER_PAR
 
 
 @kernel
+def _copy_steps(row, high, first, step, count, target):
+    """`target[k] = row[first + k · step]`, and 0 where that is not from 0 below `high`."""
+    if step == 1:
+        copy_row(row, 0, high, first, count, target)
+    elif step == 2:
+        copy_every_second(row, 0, high, first, count, target)
+    else:
+        values = carray(at(row, types.float32), (1,))
+        filled = carray(at(target, types.float32), (1,))
+        for k in range(count):
+            j = k * step + first
+            filled[k] = values[j] if 0 <= j < high else F(0)
+
+
+@kernel
 def _lay_out(table, source, planes):
     """The planes of one image: (C, H, W) -> (C, TOPS, LEFTS, PLANE_ROWS, COLUMNS_OUT)."""
     height, width, columns, rows = table[HEIGHT], table[WIDTH], table[COLUMNS_OUT], table[PLANE_ROWS]
     tops, lefts, step_y, step_x = table[TOPS], table[LEFTS], table[STEP_Y], table[STEP_X]
+    is_line = width == 1 and columns == 1 and lefts == 1 and table[WORDS + tops] == 0
     target = planes
     for channel in range(table[CHANNELS]):
         image = source + channel * height * width * ITEM
         for top in range(tops):
             first = table[WORDS + top]
+            if is_line:  # rows of one number each are copied as one
+                _copy_steps(image, height, first, step_y, rows, target)
+                target += rows * ITEM
+                continue
             for left in range(lefts):
                 x = table[WORDS + tops + left]
                 for i in range(rows):
                     y = i * step_y + first
                     row, high = image + y * width * ITEM, width if 0 <= y < height else 0
-                    if step_x == 1:
-                        copy_row(row, 0, high, x, columns, target)
-                    elif step_x == 2:
-                        copy_every_second(row, 0, high, x, columns, target)
-                    else:
-                        values = carray(at(row, types.float32), (1,))
-                        filled = carray(at(target, types.float32), (1,))
-                        for k in range(columns):
-                            j = k * step_x + x
-                            filled[k] = values[j] if 0 <= j < high else F(0)
+                    _copy_steps(row, high, x, step_x, columns, target)
                     target += columns * ITEM
 
 
@@ -98,15 +121,30 @@ def _sizes(table):
 
 
 @kernel
+def _tiles(size):
+    """How many tiles there are, and how many of them are wide: together as few vectors as two widths allow."""
+    vectors = (size + LANES - 1) // LANES
+    count = (vectors + VECTORS - 1) // VECTORS
+    return count, max(0, vectors - count * (VECTORS - 1))
+
+
+@kernel
 def _correlate_directly(table, planes, weights, offsets, bias, result):
     """One group of one image, into a result whose positions lie side by side."""
     size, depth, outputs = table[ROWS_OUT] * table[COLUMNS_OUT], table[DEPTH], table[OUTPUTS]
-    for p in range(0, size, TILE):
-        begin = min(p, size - TILE) * ITEM
+    count, wide = _tiles(size)
+    p = 0
+    for tile in range(count):
+        width = TILE if tile < wide else NARROW
+        begin = min(p, size - width) * ITEM
+        p += width
         for r in range(0, outputs, ROWS):
-            out = result + r * size * ITEM + begin
-            left, start, count = weights + r * depth * ITEM, bias + r * ITEM, min(ROWS, outputs - r)
-            correlate(left, depth * ITEM, planes + begin, offsets, depth, start, out, size * ITEM, count)
+            out, rows = result + r * size * ITEM + begin, min(ROWS, outputs - r)
+            left, start = weights + r * depth * ITEM, bias + r * ITEM
+            if tile < wide:
+                correlate(left, depth * ITEM, planes + begin, offsets, depth, start, out, size * ITEM, rows)
+            else:
+                correlate_narrow(left, depth * ITEM, planes + begin, offsets, depth, start, out, size * ITEM, rows)
 
 
 @kernel
@@ -114,20 +152,28 @@ def _correlate_apart(table, planes, weights, offsets, bias, result, rows):
     """One group of one image, into a result whose positions lie anywhere, by way of `rows` (ROWS, size and more)."""
     size, depth = table[ROWS_OUT] * table[COLUMNS_OUT], table[DEPTH]
     length = (size + TILE - 1) // TILE * TILE
+    tiles, wide = _tiles(size)
+    lines, columns, step = table[ROWS_OUT], table[COLUMNS_OUT], table[COLUMN]
+    if columns == 1:  # rows of one number each are one
+        lines, columns, step = 1, lines, table[ROW]
     made = carray(at(rows, types.float32), (ROWS * length,))
     for r in range(0, table[OUTPUTS], ROWS):
         count = min(ROWS, table[OUTPUTS] - r)
         left, start = weights + r * depth * ITEM, bias + r * ITEM
-        for p in range(0, size, TILE):
-            correlate(
-                left, depth * ITEM, planes + p * ITEM, offsets, depth, start, rows + p * ITEM, length * ITEM, count
-            )
+        shift = 0
+        for tile in range(tiles):
+            source, out = planes + shift, rows + shift
+            if tile < wide:
+                correlate(left, depth * ITEM, source, offsets, depth, start, out, length * ITEM, count)
+            else:
+                correlate_narrow(left, depth * ITEM, source, offsets, depth, start, out, length * ITEM, count)
+            shift += (TILE if tile < wide else NARROW) * ITEM
         for k in range(count):
             out = carray(at(result, types.float32), (1,))
-            for y in range(table[ROWS_OUT]):
+            for y in range(lines):
                 place = table[FIRST] + (r + k) * table[PLANE] + y * table[ROW]
-                for x in range(table[COLUMNS_OUT]):
-                    out[place + x * table[COLUMN]] = made[k * length + y * table[COLUMNS_OUT] + x]
+                for x in range(columns):
+                    out[place + x * step] = made[k * length + y * columns + x]
 
 
 @kernel
@@ -267,24 +313,27 @@ def convolution_forward(a, weight, bias, *, stride, padding, dilation, groups):
     out = out_sizes([n + sum(p) for n, p in zip(a.shape[2:], padding)], weight.shape[2:], stride, dilation)
     images, weight, *rest = _as_planes(a, weight, stride, [p[0] for p in padding], dilation)
     bias = None if bias is None else np.ascontiguousarray(bias)
-    return _forward(images, weight, bias, *rest, groups, (1, *out)[-2:]).reshape(len(a), -1, *out), None
+    return _forward(images, weight, bias, *rest, groups, (*out, 1)[:2]).reshape(len(a), -1, *out), None
 
 
 def convolution_backward(g, kept, needs, a, weight, bias, *, stride, padding, dilation, groups):
     images, kernel, *rest = _as_planes(a, weight, stride, [p[0] for p in padding], dilation)
     g = np.ascontiguousarray(g)
-    slopes = g.reshape(*g.shape[:2], *(1, *g.shape[2:])[-2:])
+    slopes = g.reshape(*g.shape[:2], *(*g.shape[2:], 1)[:2])
     to_a = _to_input(slopes, images, kernel, *rest, groups).reshape(a.shape) if needs[0] else None
     to_weight, to_bias = _to_weight(slopes, images, kernel, *rest, groups) if needs[1] or needs[2] else (None, None)
     return to_a, to_weight.reshape(weight.shape) if needs[1] else None, to_bias if needs[2] else None
 
 
 def _as_planes(a, weight, stride, before, dilation):
-    """One axis as the second of two: images (N, C, H, W), weights (O, C/groups, kh, kw), and pairs."""
+    """One axis as the first of two: images (N, C, H, W), weights (O, C/groups, kh, kw), and pairs.
+
+    As the second, each place in the kernel would have planes of its own; as the first, all share one.
+    """
     a, weight = np.ascontiguousarray(a), np.ascontiguousarray(weight)
     if a.ndim == 4:
         return a, weight, stride, tuple(before), dilation
-    return a[:, :, None], weight[:, :, None], (1, *stride), (0, *before), (1, *dilation)
+    return a[..., None], weight[..., None], (*stride, 1), (*before, 0), (*dilation, 1)
 
 
 def accepts_convolution(a, weight, bias, *, stride, padding, dilation, groups):

@@ -18,7 +18,10 @@ WIDE = binding.get_host_cpu_features().get("avx512f", False)
 LANES = 16 if WIDE else 8  # of a register
 VECTORS = 4 if WIDE else 3  # of 32 registers, or of 16, as many as keep both multipliers busy
 ROWS, ITEM = 4, 4
-TILE = LANES * VECTORS
+TILE, NARROW = (
+    LANES * VECTORS,
+    LANES * (VECTORS - 1),
+)  # positions of a tile, and of one that wastes less where few are left
 
 _INT, _LANE, _FLOAT = ir.IntType(64), ir.IntType(32), ir.FloatType()
 _FLOATS, _LANES = ir.VectorType(_FLOAT, LANES), ir.VectorType(_LANE, LANES)
@@ -97,31 +100,39 @@ def copy_every_second(builder, source, low, high, first, count, target):
         builder.store(builder.shuffle_vector(*halves, evens), place, align=ITEM)
 
 
-@instructions(types.void(*[types.int64] * 9))
-def correlate(builder, weights, weights_row, source, offsets, depth, bias, result, result_row, rows):
-    """`result[r, :TILE] = bias[r] + Σₖ weights[r, k] · source[offsets[k] :][:TILE]` for `rows` from 1 to ROWS."""
-    numbers = _clamped(builder, rows, ROWS)
-    lefts = [builder.add(weights, builder.mul(r, weights_row)) for r in numbers]
-    sums = []
-    for r in numbers:
-        start = _repeated(
-            builder, builder.load(_pointer(builder, builder.add(bias, builder.mul(r, _INT(ITEM))), _FLOAT))
-        )
-        sums.append([alloca_once_value(builder, start) for _ in range(VECTORS)])
-        for total in sums[-1]:
-            builder.store(start, total)
-    with for_range(builder, depth) as k:
-        offset = builder.load(builder.gep(_pointer(builder, offsets, _INT), [k.index]))
-        place = _pointer(builder, builder.add(source, offset))
-        columns = [builder.load(builder.gep(place, [_INT(v)]), align=ITEM) for v in range(VECTORS)]
-        for left, row in zip(lefts, sums):
-            factor = _repeated(builder, builder.load(builder.gep(_pointer(builder, left, _FLOAT), [k.index])))
-            for total, column in zip(row, columns):
-                _add_product(builder, total, factor, column)
-    for r, row in zip(numbers, sums):
-        place = _pointer(builder, builder.add(result, builder.mul(r, result_row)))
-        for v, total in enumerate(row):
-            builder.store(builder.load(total), builder.gep(place, [_INT(v)]), align=ITEM)
+def _correlate_of(vectors: int) -> Any:
+    """What computes tiles of ROWS outputs and of so many vectors of positions."""
+
+    @instructions(types.void(*[types.int64] * 9))
+    def correlate(builder, weights, weights_row, source, offsets, depth, bias, result, result_row, rows):
+        """`result[r, :width] = bias[r] + Σₖ weights[r, k] · source[offsets[k] :][:width]` for `rows` from 1 to ROWS."""
+        numbers = _clamped(builder, rows, ROWS)
+        lefts = [builder.add(weights, builder.mul(r, weights_row)) for r in numbers]
+        sums = []
+        for r in numbers:
+            start = _repeated(
+                builder, builder.load(_pointer(builder, builder.add(bias, builder.mul(r, _INT(ITEM))), _FLOAT))
+            )
+            sums.append([alloca_once_value(builder, start) for _ in range(vectors)])
+            for total in sums[-1]:
+                builder.store(start, total)
+        with for_range(builder, depth) as k:
+            offset = builder.load(builder.gep(_pointer(builder, offsets, _INT), [k.index]))
+            place = _pointer(builder, builder.add(source, offset))
+            columns = [builder.load(builder.gep(place, [_INT(v)]), align=ITEM) for v in range(vectors)]
+            for left, row in zip(lefts, sums):
+                factor = _repeated(builder, builder.load(builder.gep(_pointer(builder, left, _FLOAT), [k.index])))
+                for total, column in zip(row, columns):
+                    _add_product(builder, total, factor, column)
+        for r, row in zip(numbers, sums):
+            place = _pointer(builder, builder.add(result, builder.mul(r, result_row)))
+            for v, total in enumerate(row):
+                builder.store(builder.load(total), builder.gep(place, [_INT(v)]), align=ITEM)
+
+    return correlate
+
+
+correlate, correlate_narrow = _correlate_of(VECTORS), _correlate_of(VECTORS - 1)
 
 
 @instructions(types.void(*[types.int64] * 11))
