@@ -333,6 +333,8 @@ print(
 # 3. Show how an LSTM counts: train one on rows of 0 and 1 to say how many ones there were, and look at its cell. Is there
 #    a number in it that grows with each one?
 #
+# More to do, a file with holes that marks itself: `minigrad learn start 23`, then `minigrad learn check`.
+#
 # Solutions: [solutions/23_networks_with_a_memory.py](solutions/23_networks_with_a_memory.py)
 #
 # ## Read next

@@ -389,6 +389,29 @@ MISTAKES: dict[int, dict[str, list[tuple[str, str]]]] = {
             ),
         ],
     },
+    23: {
+        "states_of": [
+            ("U @ h", "U @ np.zeros(len(b))"),
+            ("U @ h + b)", "U @ h)"),
+            ("W @ row + U @ h", "U @ h"),
+            ("return np.array(states)", "return h"),
+            ("np.zeros(len(b)), []", "np.tanh(b), []"),
+        ],
+        "lstm_step": [
+            ("i, f, g, o = np", "f, i, g, o = np"),
+            ("i, f, g, o = np", "i, f, o, g = np"),
+            ("np.tanh(g) / (1", "g / (1"),
+            ("return np.tanh(new) /", "return new /"),
+            ("np.tanh(new) / (1 + np.exp(-o)), new", "new, np.tanh(new) / (1 + np.exp(-o))"),
+        ],
+        "look_back": [
+            ("np.tanh(W @ state + memory @ U.T) @ v", "(W @ state + memory @ U.T) @ v"),
+            ("W @ state + memory", "memory"),
+            ("np.exp(scores) / np.exp(scores).sum()", "np.exp(scores)"),
+            ("np.exp(scores) / np.exp(scores).sum()", "scores / scores.sum()"),
+            ("weights @ memory, weights", "weights @ memory, scores"),
+        ],
+    },
     24: {
         "patches_of": [
             ("apart.transpose(0, 2, 4, 1, 3, 5).", "apart."),

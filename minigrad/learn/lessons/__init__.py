@@ -32,6 +32,7 @@ TITLES = {
     20: "A compiler in an afternoon",
     21: "Open a real model",
     22: "A real translator",
+    23: "Networks with a memory",
     24: "Pictures and sound",
     25: "Larger than one machine",
 }
