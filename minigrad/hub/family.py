@@ -8,7 +8,7 @@ them on top of each other, `transposed` turns them, and `either` takes the first
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -32,8 +32,8 @@ class From:
     """Where a tensor comes from: the rows of one tensor of a file, or of several, one after the other.
 
     A matrix may be stored as (in, out); `skip` rows at the beginning are left out, `extra` rows of zeros follow at the end;
-    `order(rows, config)` says in which order they are taken. Some files have the tensor under one of `others`, or as its
-    numbers less `plus`.
+    `order(rows, config)` says in which order they are taken; a vector may be stored as a matrix of one row. Some files have
+    the tensor under one of `others`, or as its numbers less `plus`.
     """
 
     names: tuple[str, ...]
@@ -42,6 +42,7 @@ class From:
     extra: int = 0
     others: tuple[str, ...] = ()
     plus: float = 0.0
+    is_row: bool = False
     order: Callable[[int, ModelConfig], np.ndarray] | None = None
 
 
@@ -92,6 +93,10 @@ class Family:
     plugin that it is a configuration of, and `settings(config)` are the settings of that. `prefixes` stand before the
     names in some files. Tensors that match `ignored` hold nothing that is needed, those that match `optional` need not be
     used. `tokens` is the setting that says that the tokenizer came with the model.
+
+    The reverse, for writing: `configs(own, model)` are the configs that may describe a model of ours with these settings,
+    whose sizes the model itself tells. Tensors whose names begin with one of `heads` have no prefix; `written(own)` has the
+    names that ours are written under, where these are not the first ones.
     """
 
     names: Sequence[str]
@@ -102,6 +107,9 @@ class Family:
     ignored: Sequence[str] = ()
     optional: Sequence[str] = ()
     tokens: Mapping[str, Any] = field(default_factory=lambda: {"tokenizer": "pretrained"})
+    configs: Callable[[Mapping[str, Any], Any], Iterable[dict[str, Any]]] | None = None
+    heads: Sequence[str] = ()
+    written: Callable[[Mapping[str, Any]], Mapping[str, str]] = lambda own: {}
 
     def sources(self, name: str) -> From | None:
         """Where our tensor of this name comes from; None if the table does not say."""

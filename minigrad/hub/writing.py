@@ -1,127 +1,122 @@
-"""A trained gpt in Hugging Face's layout, GPT-2's or Llama's, which `transformers` loads: the reverse of loading."""
+"""A model of ours in Hugging Face's layout, which `transformers` loads without code of ours: the reverse of loading."""
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..nn import SinusoidalPositions
+from ..ops.creation import zeros
 from ..saving import save, write_atomically
-from ..tokenizers import PretrainedTokenizer
+from ..tokenizers.description import description_of
 from ..zoo import Loaded
-from ..zoo.export import merged, new_folder
-from .families.decoders import GPT2, LLAMA
-from .family import Family, HubError
+from ..zoo.export import new_folder
+from .family import From
+from .layout import Layout, layout_of
 
 __all__ = ["export_transformers"]
 
-SPECIAL_IDS = ("bos_token_id", "eos_token_id", "pad_token_id")
-
 
 def export_transformers(loaded: Loaded, folder: str | os.PathLike[str]) -> Path:
-    """Write config.json and model.safetensors, and tokenizer.json where the tokenizer came with the model."""
-    loaded = merged(loaded)
-    family, config = _layout(loaded)
-    tensors = _tensors(loaded.model, family, config)
+    """Write config.json, model.safetensors, the tokenizer, and what says how texts are generated or pooled."""
+    layout = layout_of(loaded)
+    tensors = dict(part for name, array in layout.tensors.items() for part in _written(layout, name, array))
+    tensors |= _sines(layout)
+    files = {"config.json": dict(layout.config), **_options(layout, loaded), **_tokenizer(loaded)}
 
     def write(target: Path) -> None:
         save(tensors, target / "model.safetensors", {"format": "pt"})
-        write_atomically(target / "config.json", (json.dumps(config, indent=2) + "\n").encode())
-        if isinstance(loaded.tokenizer, PretrainedTokenizer):
-            write_atomically(target / "tokenizer.json", loaded.tokenizer.to_json().encode())
+        for name, content in files.items():
+            (target / name).parent.mkdir(exist_ok=True)
+            text = json.dumps(content, indent=None if name == "tokenizer.json" else 2, ensure_ascii=False)
+            write_atomically(target / name, (text + "\n").encode())
 
     return new_folder(folder, write)
 
 
-def _layout(loaded: Loaded) -> tuple[Family, dict[str, Any]]:
-    """The family whose options these are, and its config."""
-    if loaded.spec.name != "gpt":
-        raise HubError(
-            f"{loaded.spec.name} has no layout of transformers here",
-            "gpt",
-            fix="minigrad export RUN FOLDER, or --to onnx",
-        )
-    settings = vars(loaded.config)
-    is_llama = settings["positions"] == "rotary"
-    plain: dict[str, Any] = {"scaled": False, "logit_softcap": None}
-    if is_llama:
-        plain |= {"norm": "rms", "activation": "swiglu", "bias": False}
-        known = {"kv_heads", "head_dim"}
-    else:
-        plain |= {"positions": "learned", "norm": "layer", "bias": True}
-        known = set()
-    found = {name: settings.get(name) for name, value in plain.items() if settings.get(name, value) != value}
-    found |= {f"block.{name}": value for name, value in settings["block"].items() if name not in known}
-    rotary = settings["rotary"]
-    if is_llama and (rotary.get("style", "interleaved") != "half" or set(rotary) - {"style", "base"}):
-        found["rotary"] = rotary
-    if not is_llama and settings["activation"] not in ("gelu_tanh", "gelu", "relu", "silu"):
-        found["activation"] = settings["activation"]
-    if found:
-        wanted = {**plain, **({"rotary": {"style": "half"}} if is_llama else {})}
-        raise HubError(
-            f"no layout of transformers has these settings of gpt: {', '.join(f'{k}={v!r}' for k, v in found.items())}",
-            f"for {'Llama' if is_llama else 'GPT-2'}: {', '.join(f'{k}={v!r}' for k, v in wanted.items())}",
-            fix="train with these, or export to ONNX: --to onnx",
-        )
-    return (LLAMA, _llama_config(loaded)) if is_llama else (GPT2, _gpt2_config(loaded))
-
-
-def _gpt2_config(loaded: Loaded) -> dict[str, Any]:
-    settings, model = vars(loaded.config), loaded.model
-    activation = settings["activation"]
-    return {
-        "model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "vocab_size": len(model.tokens.weight),
-        "n_positions": model.context, "n_layer": settings["layers"], "n_head": settings["heads"], "n_embd": settings["dim"],
-        "n_inner": model.encoder.blocks[0].mlp.up.weight.shape[0], "layer_norm_epsilon": model.encoder.norm.eps,
-        "activation_function": "gelu_new" if activation == "gelu_tanh" else activation,
-        "tie_word_embeddings": settings["tied"], **_special(loaded),
-    }  # fmt: skip
-
-
-def _llama_config(loaded: Loaded) -> dict[str, Any]:
-    settings, model = vars(loaded.config), loaded.model
-    block, heads, eps = settings["block"], settings["heads"], model.encoder.norm.eps
-    return {
-        "model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": len(model.tokens.weight),
-        "max_position_embeddings": model.context, "num_hidden_layers": settings["layers"], "num_attention_heads": heads,
-        "num_key_value_heads": block.get("kv_heads") or heads, "hidden_size": settings["dim"],
-        "head_dim": block.get("head_dim") or settings["dim"] // heads,
-        "intermediate_size": model.encoder.blocks[0].mlp.down.weight.shape[1], "hidden_act": "silu",
-        "rms_norm_eps": float(np.finfo("float32").eps) if eps is None else eps, "rope_theta": settings["rotary"].get("base", 10000.0),
-        "tie_word_embeddings": settings["tied"], "attention_bias": False, "mlp_bias": False, **_special(loaded),
-    }  # fmt: skip
-
-
-def _special(loaded: Loaded) -> dict[str, Any]:
-    tokenizer = loaded.tokenizer
-    return {name: getattr(tokenizer, name.replace("_token", ""), None) for name in SPECIAL_IDS}
-
-
-def _tensors(model: Any, family: Family, config: dict[str, Any]) -> dict[str, np.ndarray]:
-    """The tensors by their names in the family: rows apart where it keeps them so, and turned."""
-    made: dict[str, np.ndarray] = {}
-    seen: set[int] = set()
-    prefix = family.prefixes[0]
-    for name, tensor in model.state_dict().items():
-        source = family.sources(name)
-        if id(tensor.data) in seen or source is None:
-            continue
-        seen.add(id(tensor.data))
-        array = np.asarray(tensor.numpy(), "float32")
-        rows = np.cumsum(_rows(len(source.names), len(array), config))[:-1]
-        for called, part in zip(source.names, np.split(array, rows)):
-            whole = called if called.startswith("lm_head") else prefix + called
-            made[whole] = np.ascontiguousarray(part.T if source.is_transposed else part)
+def _written(layout: Layout, name: str, array: np.ndarray) -> list[tuple[str, np.ndarray]]:
+    """A tensor of ours as the family has it: rows apart where it keeps them so, turned, and under its names."""
+    source = layout.sources(name)
+    if source is None:
+        return []
+    if source.order is not None:
+        array = array[np.argsort(source.order(len(array), layout.config))]
+    array = array - np.float32(source.plus) if source.plus else array
+    if source.skip:
+        array = np.concatenate([np.zeros((source.skip, *array.shape[1:]), array.dtype), array])
+    cuts = np.cumsum(_rows(source, len(array), layout.config))[:-1]
+    prefix = layout.family.prefixes[0] if layout.family.prefixes else ""
+    made = []
+    for called, part in zip(source.names, np.split(array, cuts)):
+        part = part.T if source.is_transposed else part
+        whole = called if called.startswith(tuple(layout.family.heads)) else prefix + called
+        made.append((whole, np.ascontiguousarray(part[None] if source.is_row else part)))
     return made
 
 
-def _rows(parts: int, rows: int, config: dict[str, Any]) -> list[int]:
+def _sines(layout: Layout) -> dict[str, np.ndarray]:
+    """The tables of sines that transformers reads from the file, for encoder and decoder."""
+    if layout.own.get("positions") != "sinusoidal":
+        return {}
+    width, length = layout.config["d_model"], layout.config["max_position_embeddings"]
+    table = SinusoidalPositions(width, **layout.own["position_options"])(zeros(length, width)).numpy()
+    return {f"model.{part}.embed_positions.weight": table for part in ("encoder", "decoder")}
+
+
+def _rows(source: From, rows: int, config: Mapping[str, Any]) -> list[int]:
     """How many rows each of the tensors has that lie in one of ours: queries, keys and values, or a gate and what it opens."""
-    if parts == 3:
-        width = config["head_dim"]
-        return [width * config["num_attention_heads"], *[width * config["num_key_value_heads"]] * 2]
+    parts = len(source.names)
+    shared = config.get("num_key_value_heads")
+    if parts == 3 and shared is not None:
+        return [config["head_dim"] * heads for heads in (config["num_attention_heads"], shared, shared)]
     return [rows // parts] * parts
+
+
+def _options(layout: Layout, loaded: Loaded) -> dict[str, Any]:
+    """Files that say how texts are generated, or how they become vectors, as sentence-transformers reads it."""
+    options, config = layout.config.options, layout.config
+    if "generation" in options:
+        ids = {name: config[name] for name in config if name.endswith("_token_id")}
+        most = min(config.get("max_position_embeddings", config.get("n_positions")), 2 * layout.own["max_length"] + 10)
+        return {
+            "generation_config.json": {
+                **ids, **options["generation"], "max_length": most, "num_beams": layout.own["beams"]
+            }
+        }  # fmt: skip
+    if layout.own.get("task") != "embed":
+        return {}
+    modules = [
+        {
+            "idx": i,
+            "name": str(i),
+            "path": "1_Pooling" if "Pooling" in part["type"] else f"{i}_Normalize" * (i > 1),
+            **part,
+        }
+        for i, part in enumerate(options["modules"])
+    ]
+    mode, width = options["pooling"]["pooling_mode"], layout.own["dim"]
+    kinds = {"cls": "cls_token", "mean": "mean_tokens", "max": "max_tokens"}
+    pooling = {f"pooling_mode_{name}": kind == mode for kind, name in kinds.items()}
+    return {"modules.json": modules, "1_Pooling/config.json": {"word_embedding_dimension": width, **pooling}}
+
+
+def _tokenizer(loaded: Loaded) -> dict[str, Any]:
+    """tokenizer.json, and beside it what it does not say: which tokens are special, and how a chat is written."""
+    if loaded.tokenizer is None:
+        return {}
+    around = {"masked language model": "both", "translation": "end"}.get(loaded.spec.task, "")
+    description = description_of(loaded.tokenizer, around)
+    special, chat = description.pop("special_tokens", {}), description.pop("chat_template", None)
+    length = getattr(loaded.config, "context", None) or getattr(loaded.config, "max_length", None)
+    types = ["token_type_ids"] * bool(getattr(loaded.config, "types", 0))
+    config = {
+        "tokenizer_class": "PreTrainedTokenizerFast", **special, "clean_up_tokenization_spaces": False,
+        "model_input_names": ["input_ids", *types, "attention_mask"],
+        **({"model_max_length": length} if length else {}), **({"chat_template": chat} if chat else {}),
+    }  # fmt: skip
+    return {"tokenizer.json": description, "tokenizer_config.json": config}

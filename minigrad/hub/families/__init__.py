@@ -7,7 +7,7 @@ from collections.abc import Collection
 from ...errors import nearest
 from ..family import Family, HubError
 from .decoders import GEMMA, GEMMA2, GPT2, LLAMA, LLAMA_GGUF, NEOX
-from .encoder_decoders import BART, MARIAN, T5
+from .encoder_decoders import BART, MARIAN, PEGASUS, T5
 from .encoders import BERT, DISTILBERT, ROBERTA
 from .marian import MARIAN_NATIVE
 
@@ -18,7 +18,7 @@ TELLING = {"embeddings.token_type_embeddings.weight": "bert", "h.0.attn.c_attn.w
 
 DECODERS = (GPT2, LLAMA, LLAMA_GGUF, NEOX, GEMMA, GEMMA2)
 ENCODERS = (BERT, ROBERTA, DISTILBERT)
-ENCODER_DECODERS = (BART, MARIAN, MARIAN_NATIVE, T5)
+ENCODER_DECODERS = (BART, MARIAN, PEGASUS, MARIAN_NATIVE, T5)
 FAMILIES: dict[str, Family] = {
     name: family for family in (*DECODERS, *ENCODERS, *ENCODER_DECODERS) for name in family.names
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ __all__ = ["GEMMA", "GEMMA2", "GPT2", "LLAMA", "LLAMA_GGUF", "NEOX"]
 
 BLOCK = "encoder.blocks.{i}."
 GELUS = {"gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "gelu_fast": "gelu_tanh"}
+Own = Mapping[str, Any]  # the settings of a model of ours
 
 
 def _gpt2(config: ModelConfig) -> dict[str, Any]:
@@ -26,10 +27,26 @@ def _gpt2(config: ModelConfig) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _gpt2_configs(own: Own, model: Any) -> Iterator[dict[str, Any]]:
+    yield {
+        "model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "vocab_size": own["vocab"],
+        "n_positions": own["context"], "n_layer": own["layers"], "n_head": own["heads"], "n_embd": own["dim"],
+        "n_inner": model.encoder.blocks[0].mlp.up.weight.shape[0], "layer_norm_epsilon": model.encoder.norm.eps,
+        "activation_function": theirs(own["activation"]), "tie_word_embeddings": own["tied"],
+    }  # fmt: skip
+
+
+def theirs(activation: str) -> str:
+    """What transformers call an activation."""
+    return "gelu_new" if activation == "gelu_tanh" else activation
+
+
 GPT2 = Family(
     names=("gpt2",),
     model="gpt",
     settings=_gpt2,
+    configs=_gpt2_configs,
+    heads=("lm_head",),
     prefixes=("transformer.",),
     tensors={
         "tokens": "wte",
@@ -85,6 +102,47 @@ def _llama(config: ModelConfig) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _common_config(own: Own, model: Any) -> dict[str, Any]:
+    """What the configs of all families with rotary positions say in the same words."""
+    block, heads, mlp = own["block"], own["heads"], model.encoder.blocks[0].mlp
+    rope = {
+        "rope_theta": own["rotary"].get("base", 10000.0),
+        **(own["rotary"].get("scaling") or {"rope_type": "default"}),
+    }
+    return {
+        "vocab_size": own["vocab"], "max_position_embeddings": own["context"], "num_hidden_layers": own["layers"],
+        "num_attention_heads": heads, "num_key_value_heads": block.get("kv_heads") or heads, "hidden_size": own["dim"],
+        "head_dim": block.get("head_dim") or own["dim"] // heads, "intermediate_size": mlp.down.weight.shape[1],
+        "rms_norm_eps": float(np.finfo("float32").eps) if model.encoder.norm.eps is None else model.encoder.norm.eps,
+        "rope_theta": rope["rope_theta"], "rope_parameters": rope, "tie_word_embeddings": own["tied"],
+        "attention_bias": bool(block.get("attention_bias", own["bias"])),
+    }  # fmt: skip
+
+
+def _llama_configs(own: Own, model: Any) -> Iterator[dict[str, Any]]:
+    """Those of Llama, Mistral, Qwen2 and Qwen3, of which at most one kind has the biases, norms and windows of a model."""
+    shared = {**_common_config(own, model), "hidden_act": "silu", "mlp_bias": False}
+    yield {**shared, "model_type": "llama", "architectures": ["LlamaForCausalLM"]}
+    window = own["block"].get("window")
+    windows = window if isinstance(window, (list, tuple)) else [window] * own["layers"]
+    limited = {
+        "sliding_window": next(filter(None, windows), None),
+        "layer_types": ["full_attention" if one is None else "sliding_attention" for one in windows],
+    }
+    if None not in windows:
+        mistral = {name: value for name, value in shared.items() if name not in ("attention_bias", "mlp_bias")}
+        yield {
+            **mistral,
+            "model_type": "mistral",
+            "architectures": ["MistralForCausalLM"],
+            "sliding_window": windows[0],
+        }
+    used = {**limited, "use_sliding_window": limited["sliding_window"] is not None, "max_window_layers": 0}
+    qwen2 = {name: value for name, value in shared.items() if name != "attention_bias"}
+    yield {**qwen2, "model_type": "qwen2", "architectures": ["Qwen2ForCausalLM"], **used}
+    yield {**shared, "model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], **used}
+
+
 def _gemma(config: ModelConfig) -> dict[str, Any]:
     """Gemma: scaled vectors of tokens, and a gate with GELU."""
     config.refuse(use_bidirectional_attention=None)
@@ -120,6 +178,26 @@ def _gemma2(config: ModelConfig) -> dict[str, Any]:
     return {**settings, "logit_softcap": config.get("final_logit_softcapping"), "block": {**settings["block"], **block}}
 
 
+def _gemma_configs(own: Own, model: Any) -> Iterator[dict[str, Any]]:
+    activation = "gelu" if own["activation"] == "geglu" else "gelu_pytorch_tanh"
+    yield {
+        **_common_config(own, model), "model_type": "gemma", "architectures": ["GemmaForCausalLM"],
+        "hidden_act": activation, "hidden_activation": activation,
+    }  # fmt: skip
+
+
+def _gemma2_configs(own: Own, model: Any) -> Iterator[dict[str, Any]]:
+    (config,), attention = _gemma_configs(own, model), model.encoder.blocks[0].attention
+    window = own["block"].get("window")
+    windows = window if isinstance(window, (list, tuple)) else [window] * own["layers"]
+    yield {
+        **config, "model_type": "gemma2", "architectures": ["Gemma2ForCausalLM"],
+        "query_pre_attn_scalar": round(attention.scale**-2), "attn_logit_softcapping": attention.softcap,
+        "final_logit_softcapping": own["logit_softcap"], "sliding_window": next(filter(None, windows), None),
+        "layer_types": ["full_attention" if one is None else "sliding_attention" for one in windows],
+    }  # fmt: skip
+
+
 def _less_one(name: str) -> From:
     """A norm of Gemma's, whose weights are stored less 1."""
     return From((name,), plus=1.0)
@@ -139,6 +217,8 @@ GEMMA = Family(
     names=("gemma",),
     model="gpt",
     settings=_gemma,
+    configs=_gemma_configs,
+    heads=("lm_head",),
     prefixes=("model.",),
     tensors={**GEMMA_TENSORS, f"{BLOCK}mlp_norm": _less_one("layers.{i}.post_attention_layernorm")},
     ignored=(r"rotary_emb\.inv_freq$",),
@@ -147,6 +227,8 @@ GEMMA2 = Family(
     names=("gemma2",),
     model="gpt",
     settings=_gemma2,
+    configs=_gemma2_configs,
+    heads=("lm_head",),
     prefixes=("model.",),
     tensors={
         **GEMMA_TENSORS,
@@ -160,6 +242,8 @@ LLAMA = Family(
     names=("llama", "mistral", "qwen2", "qwen3"),
     model="gpt",
     settings=_llama,
+    configs=_llama_configs,
+    heads=("lm_head",),
     prefixes=("model.",),
     tensors={
         "tokens": "embed_tokens",
@@ -219,6 +303,18 @@ def _neox(config: ModelConfig) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _neox_configs(own: Own, model: Any) -> Iterator[dict[str, Any]]:
+    config, head = _common_config(own, model), own["dim"] // own["heads"]
+    part, base = (own["rotary"].get("rotary_dim") or head) / head, config["rope_theta"]
+    config = {name: config[name] for name in config if not name.startswith(("rms_", "rope_", "head_", "num_key"))}
+    yield {
+        **config, "model_type": "gpt_neox", "architectures": ["GPTNeoXForCausalLM"],
+        "hidden_act": theirs(own["activation"]), "layer_norm_eps": model.encoder.norm.eps,
+        "use_parallel_residual": own["block"].get("parallel", False), "rotary_pct": part, "rotary_emb_base": base,
+        "rope_parameters": {"rope_type": "default", "rope_theta": base, "partial_rotary_factor": part},
+    }  # fmt: skip
+
+
 def _heads_apart(rows: int, config: ModelConfig) -> np.ndarray:
     """NeoX has the query, key and value of each head together; we have all queries, then all keys, then all values."""
     heads = config["num_attention_heads"]
@@ -229,6 +325,8 @@ NEOX = Family(
     names=("gpt_neox",),
     model="gpt",
     settings=_neox,
+    configs=_neox_configs,
+    heads=("embed_out",),
     prefixes=("gpt_neox.",),
     tensors={
         "tokens": "embed_in",

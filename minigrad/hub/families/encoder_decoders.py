@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..family import Family, HubError, ModelConfig, either, joined
+from ..family import Family, From, HubError, ModelConfig, either, joined
 
-__all__ = ["BART", "MARIAN", "T5"]
+__all__ = ["BART", "MARIAN", "PEGASUS", "T5"]
 
 ENCODER, DECODER = "encoder.blocks.{i}.", "decoder.blocks.{i}."
 ACTIVATIONS = {"gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "swish": "silu"}
@@ -70,6 +71,47 @@ def _marian(config: ModelConfig) -> dict[str, Any]:
     return {**settings, "target_vocab": config.first("decoder_vocab_size", default=config["vocab_size"])}
 
 
+def _pegasus(config: ModelConfig) -> dict[str, Any]:
+    """As Marian's, with norms before each part, and one after all of them."""
+    never = config.options.get("generation", {}).get("suppress_tokens") or []
+    return {
+        **_bart(config), "positions": "sinusoidal", "position_options": {"halves": True}, "norm_first": True,
+        "special": _special(config, never),
+    }  # fmt: skip
+
+
+def _bart_config(own: Mapping[str, Any], model: Any, kind: str) -> dict[str, Any]:
+    """What the configs of BART, Marian and Pegasus say in the same words."""
+    special, encoder, decoder = model.special, model.encoder.blocks[0], model.decoder.blocks[0]
+    activation = "gelu_new" if own["activation"] == "gelu_tanh" else own["activation"]
+    return {
+        "model_type": kind.lower(), "is_encoder_decoder": True, "vocab_size": own["vocab"], "d_model": model.dim,
+        "encoder_layers": len(model.encoder.blocks), "decoder_layers": len(model.decoder.blocks),
+        "encoder_attention_heads": encoder.attention.heads, "encoder_ffn_dim": encoder.mlp.up.weight.shape[0],
+        "decoder_attention_heads": decoder.cross_attention.heads, "decoder_ffn_dim": decoder.mlp.up.weight.shape[0],
+        "activation_function": activation, "scale_embedding": own["scaled"], "dropout": own["dropout"] or 0.0,
+        "attention_dropout": own["inner_dropout"] or 0.0, "tie_word_embeddings": own["tied"] and not own["separate"],
+        "max_position_embeddings": model.longest or max(512, 2 * own["max_length"] + 10), "pad_token_id": special.pad,
+        "eos_token_id": special.end, "decoder_start_token_id": special.start, "forced_bos_token_id": special.first,
+        "forced_eos_token_id": None, "bos_token_id": None,
+    }  # fmt: skip
+
+
+def _bart_configs(own: Mapping[str, Any], model: Any) -> Iterator[dict[str, Any]]:
+    yield {"architectures": ["BartForConditionalGeneration"], **_bart_config(own, model, "Bart")}
+
+
+def _pegasus_configs(own: Mapping[str, Any], model: Any) -> Iterator[dict[str, Any]]:
+    yield {"architectures": ["PegasusForConditionalGeneration"], **_bart_config(own, model, "Pegasus")}
+
+
+def _marian_configs(own: Mapping[str, Any], model: Any) -> Iterator[dict[str, Any]]:
+    config = {"architectures": ["MarianMTModel"], **_bart_config(own, model, "Marian")}
+    yield config
+    two = {"share_encoder_decoder_embeddings": False, "decoder_vocab_size": own["target_vocab"] or own["vocab"]}
+    yield {**config, **two, "tie_word_embeddings": own["tied"] and own["separate"] == "source"}
+
+
 def _attention(ours: str, theirs: str, norm: str) -> dict[str, Any]:
     """An attention of BART's and its norm."""
     return {
@@ -91,17 +133,28 @@ BART_TENSORS: dict[str, Any] = {
     "embedding": either("encoder.embed_tokens", "shared", "decoder.embed_tokens"),
     "target_embedding": either("decoder.embed_tokens", "shared"),
     "head": "lm_head",
-    "head_bias": "final_logits_bias",
+    "head_bias": From(("final_logits_bias",), is_row=True),
     **_attention(ENCODER, "encoder.layers.{i}.self_attn", "attention_norm"),
     **_mlp(ENCODER, "encoder.layers.{i}."),
     **_attention(DECODER, "decoder.layers.{i}.self_attn", "attention_norm"),
     **_attention(f"{DECODER}cross_", "decoder.layers.{i}.encoder_attn", "norm"),
     **_mlp(DECODER, "decoder.layers.{i}."),
 }
+HEADS = ("lm_head", "final_logits_bias")
+
+
+def _shared(own: Mapping[str, Any]) -> Mapping[str, str]:
+    """Tied tables are written as the one that the others are made from."""
+    return {"embedding": "shared"} if own["tied"] and own["separate"] != "source" else {}
+
+
 BART = Family(
     names=("bart",),
     model="translator",
     settings=_bart_only,
+    configs=_bart_configs,
+    heads=HEADS,
+    written=_shared,
     prefixes=("model.",),
     tensors={
         **BART_TENSORS,
@@ -113,13 +166,29 @@ BART = Family(
     ignored=(r"^encoder\.version$", r"^decoder\.version$"),
     tokens=TOKENS,
 )
+SINES = (r"embed_positions\.weight$",)  # which are computed
 MARIAN = Family(
     names=("marian",),
     model="translator",
     settings=_marian,
+    configs=_marian_configs,
+    heads=HEADS,
+    written=_shared,
     prefixes=("model.",),
     tensors=BART_TENSORS,
-    ignored=(r"embed_positions\.weight$",),  # sines, which are computed
+    ignored=SINES,
+    tokens=TOKENS,
+)
+PEGASUS = Family(
+    names=("pegasus",),
+    model="translator",
+    settings=_pegasus,
+    configs=_pegasus_configs,
+    heads=HEADS,
+    written=_shared,
+    prefixes=("model.",),
+    tensors={**BART_TENSORS, "encoder.norm": "encoder.layer_norm", "decoder.norm": "decoder.layer_norm"},
+    ignored=SINES,
     tokens=TOKENS,
 )
 
@@ -148,6 +217,35 @@ def _t5(config: ModelConfig) -> dict[str, Any]:
         "positions": "relative", "position_options": positions, "dropout": config.get("dropout_rate", 0.1),
         "special": _special(config, []), **_use(config, config.first("n_positions", default=512)),
     }  # fmt: skip
+
+
+def _t5_configs(own: Mapping[str, Any], model: Any) -> Iterator[dict[str, Any]]:
+    special, block = model.special, model.encoder.blocks[0]
+    kinds = {gated: f"gated-{name}" for name, gated in GATED.items()} | {"geglu_tanh": "gated-gelu"}
+    config = {
+        "model_type": "t5", "architectures": ["T5ForConditionalGeneration"], "is_encoder_decoder": True,
+        "vocab_size": own["vocab"], "d_model": model.dim, "d_kv": block.attention.head_dim,
+        "d_ff": block.mlp.down.weight.shape[1], "num_heads": block.attention.heads,
+        "num_layers": len(model.encoder.blocks), "num_decoder_layers": len(model.decoder.blocks),
+        "relative_attention_num_buckets": own["position_options"].get("buckets", 32),
+        "relative_attention_max_distance": own["position_options"].get("distance", 128),
+        "layer_norm_epsilon": block.attention_norm.eps, "dropout_rate": own["dropout"] or 0.0,
+        "feed_forward_proj": kinds.get(own["activation"], own["activation"]), "n_positions": own["max_length"],
+        "pad_token_id": special.pad, "eos_token_id": special.end, "decoder_start_token_id": special.start,
+        "tie_word_embeddings": own["separate"] != "head",
+    }  # fmt: skip
+    yield config
+    if own["separate"] != "head":
+        yield {**config, "scale_decoder_outputs": own["logit_scale"] != 1}
+
+
+def _t5_written(own: Mapping[str, Any]) -> Mapping[str, str]:
+    """The tied table under the name that the others are made from, and an MLP without a gate under a name of its own."""
+    if own["activation"] in GATED.values():
+        return {"embedding": "shared"}
+    places = {ENCODER: "encoder.block.{i}.layer.1", DECODER: "decoder.block.{i}.layer.2"}
+    plain = {f"{ours}mlp.up": f"{theirs}.DenseReluDense.wi" for ours, theirs in places.items()}
+    return {"embedding": "shared", **plain}
 
 
 def _feed_forward(config: ModelConfig) -> tuple[bool, str]:
@@ -181,6 +279,9 @@ T5 = Family(
     names=("t5",),
     model="translator",
     settings=_t5,
+    configs=_t5_configs,
+    heads=("lm_head",),
+    written=_t5_written,
     tensors={
         "embedding": either("encoder.embed_tokens", "shared", "decoder.embed_tokens"),
         "head": "lm_head",

@@ -6,7 +6,7 @@ then it makes vectors of texts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,11 @@ ACTIVATIONS = {
     "gelu_python": "gelu",
 }  # fmt: skip
 POOLINGS = {"cls": "first", "mean": "mean", "max": "max"}
+# The classes of transformers, by what a model is for.
+CLASSES = {
+    "pretrain": "ForPreTraining", "fill": "ForMaskedLM", "embed": "Model", "classify": "ForSequenceClassification",
+    "tag": "ForTokenClassification", "answer": "ForQuestionAnswering",
+}  # fmt: skip
 # Modules of sentence-transformers, by the last part of their type.
 MODULES = ("Transformer", "Pooling", "Normalize")
 
@@ -99,6 +104,40 @@ def _bert(config: ModelConfig) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _common_config(own: Mapping[str, Any], model: Any, kind: str) -> dict[str, Any]:
+    """What the configs of all of them say in the same words; what a model for `similar` texts is has no class there."""
+    activation = "gelu_new" if own["activation"] == "gelu_tanh" else own["activation"]
+    names = {str(number): name for number, name in enumerate(own["classes"])}
+    classes = {"id2label": names, "label2id": {name: int(number) for number, name in names.items()}} if names else {}
+    architectures = [f"{kind}{CLASSES[own['task']]}"] if own["task"] in CLASSES else []
+    return {
+        "architectures": architectures, "vocab_size": own["vocab"], "max_position_embeddings": own["context"],
+        "num_hidden_layers": own["layers"], "hidden_size": own["dim"], "num_attention_heads": own["heads"],
+        "intermediate_size": own["hidden"], "hidden_act": activation, "layer_norm_eps": own["eps"],
+        "type_vocab_size": max(own["types"], 1), "hidden_dropout_prob": own["dropout"],
+        "attention_probs_dropout_prob": own["dropout"], "tie_word_embeddings": True, **classes,
+    }  # fmt: skip
+
+
+def _bert_configs(own: Mapping[str, Any], model: Any) -> Iterator[dict[str, Any]]:
+    yield {"model_type": "bert", **_common_config(own, model, "Bert")}
+
+
+def _roberta_configs(own: Mapping[str, Any], model: Any) -> Iterator[dict[str, Any]]:
+    config = _common_config(own, model, "Roberta")
+    yield {**config, "model_type": "roberta", "max_position_embeddings": own["context"] + 2}
+
+
+def _distilbert_configs(own: Mapping[str, Any], model: Any) -> Iterator[dict[str, Any]]:
+    config = _common_config(own, model, "DistilBert")
+    kept = ("architectures", "vocab_size", "max_position_embeddings", "tie_word_embeddings", "id2label", "label2id")
+    yield {
+        **{name: config[name] for name in kept if name in config}, "model_type": "distilbert", "n_layers": own["layers"],
+        "dim": own["dim"], "n_heads": own["heads"], "hidden_dim": own["hidden"], "activation": config["hidden_act"],
+        "dropout": own["dropout"], "sinusoidal_pos_embds": False,
+    }  # fmt: skip
+
+
 def _no_before_yes(rows: int, config: ModelConfig) -> np.ndarray:
     """The order of classes; of whether a text follows another, BERT has yes before no, and we have no before yes."""
     return np.arange(rows)[::-1] if _task(config) == "pretrain" else np.arange(rows)
@@ -122,6 +161,8 @@ BERT = Family(
     names=("bert",),
     model="bert",
     settings=_bert,
+    configs=_bert_configs,
+    heads=("cls", "classifier", "qa_outputs"),
     prefixes=("bert.",),
     tensors={
         **BERT_TENSORS,
@@ -133,6 +174,7 @@ BERT = Family(
     },
     ignored=IGNORED,
     optional=(r"^pooler\.", r"^cls\.predictions\.decoder\."),
+    written=lambda own: {"head.classes": "cls.seq_relationship"} if own["task"] == "pretrain" else {},
 )
 
 
@@ -148,6 +190,8 @@ ROBERTA = Family(
     names=("roberta", "xlm-roberta", "camembert"),
     model="bert",
     settings=_roberta,
+    configs=_roberta_configs,
+    heads=("lm_head", "classifier", "qa_outputs"),
     prefixes=("roberta.",),
     tensors={
         **BERT_TENSORS,
@@ -160,6 +204,7 @@ ROBERTA = Family(
     },
     ignored=IGNORED,
     optional=(r"^pooler\.", r"^lm_head\.decoder\."),
+    written=lambda own: {"head.classes": "classifier"} if own["task"] == "tag" else {},
 )
 
 
@@ -178,6 +223,8 @@ DISTILBERT = Family(
     names=("distilbert",),
     model="bert",
     settings=_distilbert,
+    configs=_distilbert_configs,
+    heads=("vocab_transform", "vocab_layer_norm", "vocab_projector", "pre_classifier", "classifier", "qa_outputs"),
     prefixes=("distilbert.",),
     tensors={
         "tokens": "embeddings.word_embeddings",
