@@ -1,5 +1,6 @@
 """Models as ONNX: onnxruntime gives their numbers, for any batch and length."""
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -8,11 +9,14 @@ import pytest
 import minigrad as mg
 from minigrad import nn, zoo
 from minigrad.cli import main
+from minigrad.data import WordTokenizer, normalise
 from minigrad.errors import ArgumentError
+from minigrad.ir import Size
 from minigrad.onnx import onnx_model
 from minigrad.web.program import graph_of
 from minigrad.zoo.config import configure
 from minigrad.zoo.frameworks import export_onnx
+from minigrad.zoo.frameworks.programs import programs_of
 from minigrad.zoo.loaded import Loaded
 
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -94,6 +98,75 @@ def test_a_translator_gives_the_same_as_encoder_and_decoder(tmp_path):
         (logits,) = decoder.run(None, {"target": target, "memory": memory, "mask": mask})
         with mg.no_grad():
             np.testing.assert_allclose(logits, model(mg.tensor(source), mg.tensor(target)).numpy(), **CLOSE)
+
+
+def test_a_language_model_goes_on_token_by_token_with_its_cache(tmp_path):
+    loaded = zoo.load(RUNS / "gpt")
+    step = session(export_onnx(loaded, tmp_path / "out") / "step.onnx")
+    ids = tokens(3, 12, 500)
+    past = {value.name: np.zeros((3, value.shape[1], 0, value.shape[3]), "float32") for value in step.get_inputs()[1:]}
+    whole = loaded.model(mg.tensor(ids)).numpy()
+    for place in range(ids.shape[1]):
+        logits, *present = step.run(None, {"token": ids[:, place : place + 1], **past})
+        np.testing.assert_allclose(logits, whole[:, place], **CLOSE)
+        past = dict(zip(past, present, strict=True))
+
+
+def test_a_translator_goes_on_token_by_token_with_its_cache(tmp_path):
+    loaded = zoo.load(RUNS / "translator")
+    folder = export_onnx(loaded, tmp_path / "out")
+    start, step = session(folder / "start.onnx"), session(folder / "step.onnx")
+    texts, special = ["You are welcome", "Where is the library?", "I don't see the red car"], loaded.model.special
+    pieces = [loaded.tokenizer.encode(normalise(text), eos=True) for text in texts]
+    source = np.zeros((len(texts), max(map(len, pieces))), "int64")
+    for row, piece in zip(source, pieces):
+        row[: len(piece)] = piece
+    past = [value.name for value in step.get_inputs() if value.name != "token"]
+    said = np.full((len(texts), 1), special.start)
+    logits, *present = start.run(None, {"source": source, "target": said})
+    for _ in range(14):
+        with mg.no_grad():
+            np.testing.assert_allclose(logits, loaded.model(mg.tensor(source), mg.tensor(said)).numpy()[:, -1], **CLOSE)
+        logits[:, list(special.never)] = -np.inf
+        token = logits.argmax(axis=1)[:, None]
+        said = np.concatenate([said, token], axis=1)
+        logits, *present = step.run(None, {"token": token, **dict(zip(past, present, strict=True))})
+    ends = [row.index(special.end) for row in said.tolist()]
+    texts_said = [loaded.tokenizer.decode(row[1:end]) for row, end in zip(said.tolist(), ends)]
+    assert texts_said == [found.text for found in loaded.translate(texts, beams=1)]
+
+
+WORDS = WordTokenizer(["dog", "cat", "soup", "red", "blue", "ana", "ben", "park"])
+OTHERS = {
+    "rnn": {"cell": "rnn"}, "gru": {"cell": "gru"}, "lstm": {"cell": "lstm"}, "bitmlp": {}, "facts": {}, "superposition": {},
+    "vit": {}, "caption": {}, "word2vec": {"vocab": WORDS.vocab_size},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_every_other_model_of_the_zoo_gives_the_same(name, tmp_path):
+    spec = "rnn" if name in ("gru", "lstm") else name
+    loaded = dataclasses.replace(fresh(spec, **OTHERS[name]), tokenizer=WORDS if name == "word2vec" else None)
+    (program, *_) = programs_of(loaded).values()
+    run = session(export_onnx(loaded, tmp_path / "out") / "model.onnx")
+    generator = np.random.default_rng(0)
+    given = [
+        generator.random([3 if isinstance(n, Size) else n for n in value.shape]).astype(value.dtype)
+        if value.dtype.kind == "f" else generator.integers(5, 8, [3 if isinstance(n, Size) else n for n in value.shape])
+        for value in program.graph.inputs
+    ]  # fmt: skip
+    function = loaded.model
+    if spec != "rnn" and loaded.spec.page is not None and spec != "caption":
+        function = loaded.spec.page(loaded).function or loaded.model
+    assert_equal_for(run, function, *given)
+    if spec == "rnn":
+        step, past = session(tmp_path / "out" / "step.onnx"), {}
+        past = {value.name: np.zeros((1, 3, value.shape[2]), "float32") for value in step.get_inputs()[1:]}
+        whole = loaded.model(mg.tensor(given[0])).numpy()
+        for place in range(3):
+            logits, *present = step.run(None, {"token": given[0][:, place : place + 1], **past})
+            np.testing.assert_allclose(logits, whole[:, place], **CLOSE)
+            past = dict(zip(past, present, strict=True))
 
 
 def test_an_op_without_a_mapping_is_named_with_its_module():

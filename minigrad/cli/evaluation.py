@@ -154,11 +154,15 @@ def _export_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--weights", choices=WEIGHTS, help="how a page keeps weights (default: int8 if they have more than a megabyte)"
     )
+    parser.add_argument(
+        "--no-scores", action="store_true", help="do not measure the scores that the README.md of a folder says"
+    )
 
 
 def _export(options: Namespace) -> int:
     from ..zoo import load
-    from ..zoo.export import export
+    from ..zoo.export import check_new
+    from ..zoo.giveaway import first_use, give_away
 
     if (options.target is None) == (options.output is None):
         raise Usage("where is it to be written? Give a folder, or a page: minigrad export RUN page.html")
@@ -169,14 +173,17 @@ def _export(options: Namespace) -> int:
         return _export_page(options, target)
     if options.weights is not None:
         raise Usage("--weights is for pages, whose names end in .html; a folder keeps the weights as they are")
-    _say_written(export(load(options.run_directory), target))
+    check_new(target)
+    loaded = load(options.run_directory)
+    folder = give_away(loaded, target, scores=not options.no_scores)
+    _say_files(folder)
+    print(printable(f"use it: {first_use(loaded, str(folder))}"))
     return 0
 
 
-def _say_written(folder: Path) -> None:
+def _say_files(folder: Path) -> None:
     files = sorted(path.name for path in folder.iterdir())
     print(printable(f"wrote {', '.join(files)} to {folder}"))
-    print(printable(f"use it: {as_command('eval', folder)}"))
 
 
 def _quantize_arguments(parser: Parser) -> None:
@@ -211,7 +218,8 @@ def _quantize(options: Namespace) -> int:
             raise
         compare_quantized(loaded.model, small.model, lambda model: {})
         print(printable(f"what it costs in quality is not known, give --data: {str(error).splitlines()[0]}"))
-    _say_written(export(small, options.out))
+    _say_files(export(small, options.out))
+    print(printable(f"use it: {as_command('eval', options.out)}"))
     return 0
 
 
@@ -224,8 +232,7 @@ def _export_to(options: Namespace, target: str) -> int:
         raise Usage("--weights is for pages; another framework gets the weights as they are")
     write = {"onnx": export_onnx, "hf": export_transformers}[options.to]
     folder = write(load(options.run_directory), target)
-    files = sorted(path.name for path in folder.iterdir())
-    print(printable(f"wrote {', '.join(files)} to {folder}"))
+    _say_files(folder)
     return 0
 
 

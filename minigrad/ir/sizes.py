@@ -88,4 +88,10 @@ def _size(a: int, b: int, pairs: Mapping[tuple[int, int], str]) -> Size | None:
                 continue
             factor = (a - b) // (n - m)
             found.append(Size(a, [pairs[p] for p in chosen], factor, a - factor * n))
-    return min(found, key=lambda s: (s.offset != 0, len(s.symbols), abs(s.factor), abs(s.offset)), default=None)
+    return min(found, key=_length, default=None)
+
+
+def _length(size: Size) -> tuple[int, ...]:
+    """How much is written in an expression: one more than a size is simpler than twice the square of another."""
+    terms = len(size.symbols) + (size.factor != 1) + min(abs(size.offset), 2)
+    return terms, abs(size.offset), len(size.symbols), abs(size.factor)

@@ -23,13 +23,17 @@ Call = Callable[..., Tensor]
 
 
 def traced_steps(
-    model: Any, call: Call, starts: Sequence[Sequence[Any]], primes: Sequence[Sequence[Any]]
+    model: Any,
+    call: Call,
+    starts: Sequence[Sequence[Any]],
+    primes: Sequence[Sequence[Any]],
+    trace: Callable[..., Graph] = traced,
 ) -> tuple[Graph, Graph, list[bool]]:
     """The programs `start(*given, tokens)` and `step(*given, token, *state)`, and which parts of the state have a row for each of the batch.
 
     `call(cache, *given, tokens)` returns the logits of the next token, (B, V), and changes the cache. Both programs return
     these, then the state. `starts` and `primes` are two lists of arguments each, of other sizes: those of the first call of a single
-    row, and those of the first call of several rows, after which a step is traced.
+    row, and those of the first call of several rows, after which a step is traced; `trace` is what makes a graph of a function.
     """
 
     def start(*given: Tensor) -> list[Tensor]:
@@ -39,8 +43,8 @@ def traced_steps(
     steps = [_step(model, call, prime) for prime in primes]
     function, arrays = steps[0]
     other, others = steps[1]
-    first = traced(start, *starts, holding=[model])
-    second = traced(function, arrays, others, otherwise=other, holding=[model])
+    first = trace(start, *starts, holding=[model])
+    second = trace(function, arrays, others, otherwise=other, holding=[model])
     given = len(primes[0]) - 1
     batch = second.inputs[given].shape[0]
     rows = [

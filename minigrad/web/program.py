@@ -28,7 +28,7 @@ from ..ir.surroundings import Argument, Held, look, sources, together
 from ..kernels.registry import FUSED
 from ..tracer import tracing
 
-__all__ = ["RUNTIME", "Programs", "graph_of", "kernels", "runtime", "traced"]
+__all__ = ["RUNTIME", "Programs", "computed_beforehand", "graph_of", "kernels", "runtime", "traced"]
 
 RUNTIME = (
     "arrays", "elementwise", "shaping", "indexing", "reductions", "products", "neural", "recurrent", "program", "weights"
@@ -153,23 +153,29 @@ def _once(function: Callable[..., Any], arrays: Sequence[Any], holding: Sequence
 
 def _computable(graph: Graph) -> Graph:
     """The graph without ops that a page lacks: what they make of constants is computed now, and anything else refused."""
+    made = computed_beforehand(graph, _is_known)
+    for step in made.steps:
+        if not _is_known(step):
+            raise _missing(step)
+    for value in (*made.inputs, *made.constants):
+        if value.dtype.name not in DTYPES:
+            raise ArgumentError("page: a page cannot compute with numbers of this kind", ", ".join(DTYPES), value.dtype)
+    return made
+
+
+def computed_beforehand(graph: Graph, is_known: Callable[[Step], bool]) -> Graph:
+    """The graph in which steps that are not known, but depend on constants alone, are constants themselves."""
     known: dict[Any, Any] = dict(graph.constants)
     steps, constants = [], dict(graph.constants)
     for step in graph.steps:
         is_fixed = all(v in known for v in step.values) and not step.numbers and not _has_size(step)
         if is_fixed:
             known.update(zip(step.outputs, run_step(step, known)))
-        if _is_known(step):
-            steps.append(step)
-        elif is_fixed and not step.op.random:
+        if is_fixed and not is_known(step) and not step.op.random:
             constants.update({v: to_numpy(known[v]) for v in step.outputs})
         else:
-            raise _missing(step)
-    made = without_unused(Graph(graph.inputs, steps, graph.outputs, constants), graph.outputs, keep_inputs=True)
-    for value in (*made.inputs, *made.constants):
-        if value.dtype.name not in DTYPES:
-            raise ArgumentError("page: a page cannot compute with numbers of this kind", ", ".join(DTYPES), value.dtype)
-    return made
+            steps.append(step)
+    return without_unused(Graph(graph.inputs, steps, graph.outputs, constants), graph.outputs, keep_inputs=True)
 
 
 def _is_known(step: Step) -> bool:

@@ -28,7 +28,9 @@ from ..train import RunError
 from .loaded import Loaded, assembled
 from .run_arguments import are_arguments, spec_of
 
-__all__ = ["FORMAT", "check_new", "description_of", "export", "is_exported", "load_exported", "merged", "new_folder"]
+__all__ = [
+    "FORMAT", "check_new", "description_of", "export", "is_exported", "load_exported", "merged", "new_folder", "write_model"
+]  # fmt: skip
 
 FORMAT = "minigrad-model-1"
 WEIGHTS, CONFIG, TOKENIZER = "model.safetensors", "config.json", "tokenizer.json"
@@ -38,7 +40,7 @@ LARGEST_JSON = 2**26  # bytes: what a stranger sent is not read without end
 
 def export(loaded: Loaded, folder: str | os.PathLike[str]) -> Path:
     """Write a loaded model to a new folder, which appears whole or not at all."""
-    return new_folder(folder, lambda made: _write(loaded, made))
+    return new_folder(folder, lambda made: write_model(loaded, made))
 
 
 def new_folder(folder: str | os.PathLike[str], write: Callable[[Path], None]) -> Path:
@@ -73,7 +75,8 @@ def check_new(folder: str | os.PathLike[str]) -> None:
         raise RunError(f"{os.fspath(folder)!r} is taken", "a folder that is new, or empty", fix="choose another")
 
 
-def _write(loaded: Loaded, folder: Path) -> None:
+def write_model(loaded: Loaded, folder: Path) -> None:
+    """Write the files of a model, as above, into a folder that is there."""
     if adapters := lora_state_dict(loaded.model):
         save(adapters, folder / ADAPTERS, {"format": FORMAT, "model": loaded.spec.name})
     loaded = merged(loaded)

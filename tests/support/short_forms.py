@@ -149,7 +149,7 @@ def imported(page: Page, words: list[str]) -> Short:
         model = SOURCES[source]
         if (run := f"runs/stands-in-for-{model}") not in page.runs:
             yield training(page, [model, "--data", READ[model], "--out", run])
-        yield ["minigrad", "export", run, "-o", source]
+        yield ["minigrad", "export", run, "-o", source, "--no-scores"]
         page.sources.add(source)
     page.runs.add(out)
     yield ["minigrad", "import", *words]

@@ -7,20 +7,18 @@ from pathlib import Path
 from typing import Any
 
 from ... import __version__
-from ...onnx import onnx_model
+from ...onnx import MAPPINGS, onnx_model
 from ...saving import write_atomically
+from ...web.program import computed_beforehand
 from ..export import TOKENIZER, new_folder
-from .programs import programs_of
+from .programs import Program, programs_of
 
 __all__ = ["export_onnx"]
 
 
 def export_onnx(loaded: Any, folder: str | os.PathLike[str]) -> Path:
-    """Write `model.onnx`, or `encoder.onnx` and `decoder.onnx`, whose batch and length may be any."""
-    models = {
-        name: onnx_model(program.graph, program.inputs, program.outputs, f"{loaded.spec.name}_{name}")
-        for name, program in programs_of(loaded).items()
-    }
+    """Write an .onnx file for each program of the model; batch and length may be any."""
+    models = {name: _model(program, f"{loaded.spec.name}_{name}") for name, program in programs_of(loaded).items()}
 
     def write(target: Path) -> None:
         for name, model in models.items():
@@ -30,3 +28,9 @@ def export_onnx(loaded: Any, folder: str | os.PathLike[str]) -> Path:
             write_atomically(target / TOKENIZER, loaded.tokenizer.to_json().encode())
 
     return new_folder(folder, write)
+
+
+def _model(program: Program, name: str) -> Any:
+    """A program as ONNX; what has no mapping, but depends on weights alone, is computed now."""
+    graph = computed_beforehand(program.graph, lambda step: step.op.name in MAPPINGS)
+    return onnx_model(graph, program.inputs, program.outputs, name)

@@ -11,6 +11,7 @@ import numpy as np
 from ...engine.modes import no_grad
 from ...engine.tensor import wrap
 from ...ir import Graph
+from ...web.cached import traced_steps
 from ...web.program import graph_of
 from ..export import merged
 from ..page import Page
@@ -36,7 +37,10 @@ class Program:
 
 
 def programs_of(loaded: Any) -> dict[str, Program]:
-    """The programs of a model by name: `model`, or the `encoder` and the `decoder` of a translator."""
+    """The programs of a model by name: `model`, or the `encoder` and the `decoder` of a translator.
+
+    Models that have a cache generate with it by `step`, and a translator begins with `start`.
+    """
     loaded = merged(loaded)
     model = loaded.model
     task = loaded.spec.task
@@ -46,7 +50,8 @@ def programs_of(loaded: Any) -> dict[str, Program]:
         lengths = LENGTHS if model.context >= LENGTHS[1] else (1, model.context)
         tokens = [np.ones((rows, length), "int64") for rows, length in zip(ROWS, lengths)]
         _grown(model, np.ones((1, model.context), "int64"))
-        return {"model": _program(model, model, [[x] for x in tokens], ["tokens"], ["logits"])}
+        whole = _program(model, model, [[x] for x in tokens], ["tokens"], ["logits"])
+        return {"model": whole, **(_continuation(model) if hasattr(model, "new_cache") else {})}
     if task == "masked language model" and hasattr(model, "logits"):
         return {"model": _masked(model, loaded.config)}
     return {"model": _plain(loaded, model)}
@@ -96,14 +101,60 @@ def _encoder_decoder(model: Any) -> dict[str, Program]:
             memory, mask = (t.numpy().copy() for t in model.encode(wrap(source)))
         arrays.append([np.full((len(source), length), 5, "int64"), memory, mask])
     decoder = _program(model, model.decode, arrays, ["target", "memory", "mask"], ["logits"])
-    return {"encoder": encoder, "decoder": decoder}
+    return {"encoder": encoder, "decoder": decoder, **_cached_decoder(model)}
+
+
+def _continuation(model: Any) -> dict[str, Program]:
+    """`step`: a token for each row, and what the cache holds of those before it, which may be none."""
+
+    def call(cache: Any, tokens: Any) -> Any:
+        return model(tokens, cache=cache)[:, -1]  # (B, n, V) -> (B, V)
+
+    lengths = LENGTHS if model.context > LENGTHS[1] else (1, 2)
+    tokens = [[np.ones((rows, length), "int64")] for rows, length in zip(ROWS, lengths)]
+    _, step = _cached(model, call, tokens, ["token"])
+    return {"step": step}
+
+
+def _cached_decoder(model: Any) -> dict[str, Program]:
+    """`start`: the sources, and the tokens that each target begins with; `step`: the next token of each, and the cache."""
+
+    def call(cache: Any, source: Any, tokens: Any) -> Any:
+        return model(source, tokens, cache=cache)[:, -1]  # (B, n, V) -> (B, V)
+
+    given = [
+        [np.full((rows, length), 5, "int64"), np.full((rows, begun), 5, "int64")]
+        for rows, length, begun in zip(ROWS, LENGTHS, TARGETS)
+    ]
+    start, step = _cached(model, call, given, ["source", "target"])
+    return {"start": start, "step": step}
+
+
+def _cached(
+    model: Any, call: Callable[..., Any], given: Sequence[Sequence[Any]], names: Sequence[str]
+) -> tuple[Program, Program]:
+    """The programs that begin and go on, in which what a step reads as `past_i` is what the one before it gave as `present_i`."""
+    for arrays in given:
+        with no_grad():
+            call(model.new_cache(), *[wrap(np.array(x)) for x in arrays])
+    start, step, _ = traced_steps(model, call, given, given, graph_of)
+    count = len(step.outputs) - 1
+    outputs = ["logits", *[f"present_{i}" for i in range(count)]]
+    past = [*names[:-1], "token", *[f"past_{i}" for i in range(count)]]
+    read = {value for one in step.steps for value in one.values} | {*step.outputs}
+    kept = [i for i, value in enumerate(step.inputs) if value in read]  # the sources are in the cache
+    step = Graph([step.inputs[i] for i in kept], step.steps, step.outputs, step.constants)
+    return Program(start, names, outputs), Program(step, [past[i] for i in kept], outputs)
 
 
 def _plain(loaded: Any, model: Any) -> Program:
     """What the loss calls a model with, or the function of its page; rows may be any number."""
     said = loaded.spec.page(loaded) if loaded.spec.page is not None else Page()
     function = model if said.function is None else said.function
-    arrays = [np.asarray(x) for x in said.arrays] or called_arrays(loaded)
+    if said.kind == "words":
+        arrays = [np.array([loaded.tokenizer.vocab_size - 1])]
+    else:
+        arrays = [np.asarray(x) for x in said.arrays] or called_arrays(loaded)
     given = [[np.repeat(x[:1], rows, axis=0) for x in arrays] for rows in ROWS]
     names = ["input"] if len(arrays) == 1 else [f"input_{i}" for i in range(len(arrays))]
     program = _program(model, function, given, names, ["output"])
