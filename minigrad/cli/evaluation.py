@@ -30,7 +30,7 @@ __all__ = ["AVERAGE", "EVAL", "EXPORT", "PREDICT", "QUANTIZE"]
 
 PAGES = (".html", ".htm")
 WEIGHTS = ("int8", "float32")  # those of minigrad.zoo.pages, which is loaded when a page is written
-FRAMEWORKS = ("onnx", "hf")
+FRAMEWORKS = ("onnx", "hf", "numpy")
 LAST = 3  # checkpoints that are averaged by default
 
 
@@ -226,11 +226,11 @@ def _quantize(options: Namespace) -> int:
 def _export_to(options: Namespace, target: str) -> int:
     from ..hub.writing import export_transformers
     from ..zoo import load
-    from ..zoo.frameworks import export_onnx
+    from ..zoo.frameworks import export_numpy, export_onnx
 
     if options.weights is not None:
         raise Usage("--weights is for pages; another framework gets the weights as they are")
-    write = {"onnx": export_onnx, "hf": export_transformers}[options.to]
+    write = {"onnx": export_onnx, "hf": export_transformers, "numpy": export_numpy}[options.to]
     folder = write(load(options.run_directory), target)
     _say_files(folder)
     return 0
