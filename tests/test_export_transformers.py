@@ -14,6 +14,7 @@ import minigrad as mg
 from minigrad import hub, zoo
 from minigrad.data import BPETokenizer, CharTokenizer, WordTokenizer, normalise
 from minigrad.hub import HubError
+from minigrad.hub.gguf_writing import export_gguf
 from minigrad.hub.writing import export_transformers
 from minigrad.tokenizers.description import description_of
 from minigrad.zoo.config import configure
@@ -186,3 +187,19 @@ def test_what_no_layout_has_is_named(tmp_path):
         export_transformers(zoo.load(RUNS / "bert"), tmp_path / "out")
     with pytest.raises(HubError, match="vit has no layout of transformers"):
         export_transformers(zoo.load(RUNS / "vit"), tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {**LLAMA, "block": {"kv_heads": 2}, "tied": False}, {**LLAMA, "rotary": {"style": "half"}}]
+)
+def test_gguf_comes_back_with_the_same_logits(settings, tmp_path):
+    tokenizer = BPETokenizer.train([TEXT] * 3, 280)
+    loaded = gpt(**settings, vocab=tokenizer.vocab_size)
+    loaded = Loaded(loaded.spec, loaded.config, loaded.model, tokenizer, loaded.arguments, 0, loaded.path)
+    again = hub.load(export_gguf(loaded, tmp_path / "model.gguf"))
+    ids = np.random.default_rng(0).integers(0, tokenizer.vocab_size, (3, 12))
+    with mg.no_grad():
+        np.testing.assert_allclose(again.logits(ids), loaded.model(ids).numpy(), **CLOSE)
+    assert again.tokenizer.encode("One dog, well-known!") == tokenizer.encode("One dog, well-known!")
+    with pytest.raises(HubError, match="gpt is a gpt_neox there"):
+        export_gguf(gpt(positions="rotary"), tmp_path / "neox.gguf")

@@ -30,7 +30,7 @@ __all__ = ["AVERAGE", "EVAL", "EXPORT", "PREDICT", "QUANTIZE"]
 
 PAGES = (".html", ".htm")
 WEIGHTS = ("int8", "float32")  # those of minigrad.zoo.pages, which is loaded when a page is written
-FRAMEWORKS = ("onnx", "hf", "numpy")
+FRAMEWORKS = ("onnx", "hf", "numpy", "gguf")
 LAST = 3  # checkpoints that are averaged by default
 
 
@@ -149,7 +149,9 @@ def _export_arguments(parser: Parser) -> None:
     )  # fmt: skip
     parser.add_argument("-o", "--output", metavar="OUT", help="the same, as an option")
     parser.add_argument(
-        "--to", choices=FRAMEWORKS, help="write it for another framework, into a folder that is new, or empty"
+        "--to",
+        choices=FRAMEWORKS,
+        help="write it for another framework, into a folder that is new, or empty; gguf is one file",
     )
     parser.add_argument(
         "--weights", choices=WEIGHTS, help="how a page keeps weights (default: int8 if they have more than a megabyte)"
@@ -224,14 +226,18 @@ def _quantize(options: Namespace) -> int:
 
 
 def _export_to(options: Namespace, target: str) -> int:
+    from ..hub.gguf_writing import export_gguf
     from ..hub.writing import export_transformers
     from ..zoo import load
     from ..zoo.frameworks import export_numpy, export_onnx
 
     if options.weights is not None:
         raise Usage("--weights is for pages; another framework gets the weights as they are")
-    write = {"onnx": export_onnx, "hf": export_transformers, "numpy": export_numpy}[options.to]
+    write = {"onnx": export_onnx, "hf": export_transformers, "numpy": export_numpy, "gguf": export_gguf}[options.to]
     folder = write(load(options.run_directory), target)
+    if folder.is_file():
+        print(printable(f"wrote {folder} ({folder.stat().st_size / 1e6:.1f} MB)"))
+        return 0
     _say_files(folder)
     return 0
 

@@ -23,6 +23,7 @@ KEYS = {
     "attention.head_count_kv": "num_key_value_heads",
     "attention.key_length": "head_dim",
     "attention.layer_norm_rms_epsilon": "rms_norm_eps",
+    "attention.layer_norm_epsilon": "layer_norm_epsilon",
     "rope.freq_base": "rope_theta",
 }
 
@@ -32,9 +33,9 @@ def open_gguf(path: Path) -> Source:
     weights = open_weights(path)
     metadata = weights.metadata
     architecture = metadata.get("general.architecture")
-    if architecture != "llama":
-        raise HubError(f"{os.fspath(path)!r}: the architecture {architecture!r} is not known here", "llama")
-    words: dict[str, Any] = {"model_type": "llama"}
+    if architecture not in ("llama", "gpt2"):
+        raise HubError(f"{os.fspath(path)!r}: the architecture {architecture!r} is not known here", "llama or gpt2")
+    words: dict[str, Any] = {"model_type": architecture}
     for key, name in KEYS.items():
         if f"{architecture}.{key}" in metadata:
             words[name] = metadata[f"{architecture}.{key}"]
@@ -45,5 +46,5 @@ def open_gguf(path: Path) -> Source:
     words["tie_word_embeddings"] = "output.weight" not in weights
     name = metadata.get("general.name", path.stem)
     licence = str(metadata.get("general.license", ""))
-    tokenizer = from_gguf(metadata)
+    tokenizer = None if metadata.get("tokenizer.ggml.model") == "no_vocab" else from_gguf(metadata)
     return Source(str(name), f"gguf:{architecture}", ModelConfig(words), weights, tokenizer, licence)

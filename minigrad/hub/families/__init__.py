@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from ...errors import nearest
 from ..family import Family, HubError
-from .decoders import GEMMA, GEMMA2, GPT2, LLAMA, LLAMA_GGUF, NEOX
+from .decoders import GEMMA, GEMMA2, GPT2, GPT2_GGUF, LLAMA, LLAMA_GGUF, NEOX
 from .encoder_decoders import BART, MARIAN, PEGASUS, T5
 from .encoders import BERT, DISTILBERT, ROBERTA
 from .marian import MARIAN_NATIVE
@@ -16,7 +16,7 @@ __all__ = ["FAMILIES", "family_of", "guessed_family"]
 # Names that only one family has.
 TELLING = {"embeddings.token_type_embeddings.weight": "bert", "h.0.attn.c_attn.weight": "gpt2"}
 
-DECODERS = (GPT2, LLAMA, LLAMA_GGUF, NEOX, GEMMA, GEMMA2)
+DECODERS = (GPT2, GPT2_GGUF, LLAMA, LLAMA_GGUF, NEOX, GEMMA, GEMMA2)
 ENCODERS = (BERT, ROBERTA, DISTILBERT)
 ENCODER_DECODERS = (BART, MARIAN, PEGASUS, MARIAN_NATIVE, T5)
 FAMILIES: dict[str, Family] = {

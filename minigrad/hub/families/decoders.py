@@ -9,7 +9,7 @@ import numpy as np
 
 from ..family import Family, From, HubError, ModelConfig, joined, transposed
 
-__all__ = ["GEMMA", "GEMMA2", "GPT2", "LLAMA", "LLAMA_GGUF", "NEOX"]
+__all__ = ["GEMMA", "GEMMA2", "GPT2", "GPT2_GGUF", "LLAMA", "LLAMA_GGUF", "NEOX"]
 
 BLOCK = "encoder.blocks.{i}."
 GELUS = {"gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "gelu_fast": "gelu_tanh"}
@@ -284,6 +284,33 @@ LLAMA_GGUF = Family(
         "head": "output",
     },
     ignored=(r"^rope_freqs\.weight$",),
+)
+
+
+def _gpt2_gguf(config: ModelConfig) -> dict[str, Any]:
+    names = {
+        "n_positions": "max_position_embeddings", "n_layer": "num_hidden_layers", "n_head": "num_attention_heads",
+        "n_embd": "hidden_size", "n_inner": "intermediate_size",
+    }  # fmt: skip
+    return _gpt2(ModelConfig(config, **{name: config[words] for name, words in names.items()}))
+
+
+GPT2_GGUF = Family(
+    names=("gguf:gpt2",),
+    model="gpt",
+    settings=_gpt2_gguf,
+    tensors={
+        "tokens": "token_embd",
+        "positions": "position_embd",
+        f"{BLOCK}attention_norm": "blk.{i}.attn_norm",
+        f"{BLOCK}attention.in_proj": "blk.{i}.attn_qkv",
+        f"{BLOCK}attention.out_proj": "blk.{i}.attn_output",
+        f"{BLOCK}mlp_norm": "blk.{i}.ffn_norm",
+        f"{BLOCK}mlp.up": "blk.{i}.ffn_up",
+        f"{BLOCK}mlp.down": "blk.{i}.ffn_down",
+        "encoder.norm": "output_norm",
+        "head": "output",
+    },
 )
 
 
