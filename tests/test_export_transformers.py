@@ -1,5 +1,6 @@
 """Models in Hugging Face's layout: transformers loads them without code of ours, and they come back as they were."""
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -195,11 +196,13 @@ def test_what_no_layout_has_is_named(tmp_path):
 def test_gguf_comes_back_with_the_same_logits(settings, tmp_path):
     tokenizer = BPETokenizer.train([TEXT] * 3, 280)
     loaded = gpt(**settings, vocab=tokenizer.vocab_size)
-    loaded = Loaded(loaded.spec, loaded.config, loaded.model, tokenizer, loaded.arguments, 0, loaded.path)
+    loaded = dataclasses.replace(loaded, tokenizer=tokenizer)
     again = hub.load(export_gguf(loaded, tmp_path / "model.gguf"))
     ids = np.random.default_rng(0).integers(0, tokenizer.vocab_size, (3, 12))
     with mg.no_grad():
         np.testing.assert_allclose(again.logits(ids), loaded.model(ids).numpy(), **CLOSE)
     assert again.tokenizer.encode("One dog, well-known!") == tokenizer.encode("One dog, well-known!")
+    letters = dataclasses.replace(loaded, tokenizer=CharTokenizer.train(TEXT))
+    assert hub.load(export_gguf(letters, tmp_path / "letters.gguf")).tokenizer is None
     with pytest.raises(HubError, match="gpt is a gpt_neox there"):
         export_gguf(gpt(positions="rotary"), tmp_path / "neox.gguf")

@@ -124,7 +124,5 @@ def _pattern(description: Mapping[str, Any]) -> str | None:
     ]
     if not found and any(part.get("type") == "ByteLevel" and part.get("use_regex", True) for part in parts):
         return "smollm" if any(part.get("type") == "Digits" for part in parts) else "gpt-2"
-    return next(
-        (name for name, pattern in PATTERNS.items() if pattern in (found, found[0] if found[:1] == found else None)),
-        None,
-    )
+    known = (name for name, one in PATTERNS.items() if found == (one if isinstance(one, list) else [one]))
+    return next(known, None)
