@@ -13,9 +13,14 @@ from minigrad import nn, zoo
 from minigrad.data import BPETokenizer, CharTokenizer, WordTokenizer
 from minigrad.decode import Sampling
 from minigrad.errors import MinigradError
+from minigrad.tokenizers import PretrainedTokenizer
+from minigrad.tokenizers.description import description_of
+from minigrad.tokenizers.patterns import KNOWN
+from minigrad.web.program import runtime
 from minigrad.zoo.config import configure
 from minigrad.zoo.loaded import Loaded
 from minigrad.zoo.pages import export_page, with_weights
+from minigrad.zoo.pages.byte_level import byte_level_form
 
 RUNS = Path(__file__).resolve().parent.parent / "tutorials" / "runs"
 SENTENCES = """
@@ -169,6 +174,52 @@ def test_other_parts_and_layers_say_the_same(opened, name, settings):
     page.page.evaluate("document.getElementById('temperature').value = 0")
     page.page.evaluate("document.getElementById('tokens').value = 30")
     assert page.say("You see the dög") == "".join(small.sample("You see the dög", tokens=30, sampling=Sampling(0)))
+
+
+CUT = {
+    "gpt2": {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True},
+    **{name: {"type": "Sequence", "pretokenizers": [
+        {"type": "Split", "pattern": {"Regex": KNOWN[name]}, "behavior": "Isolated", "invert": False},
+        {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False},
+    ]} for name in ("llama3", "qwen2")},
+    "smollm": {"type": "Sequence", "pretokenizers": [
+        {"type": "Digits", "individual_digits": True},
+        {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True},
+    ]},
+}  # fmt: skip
+ODD = [
+    "I'll see—you DON'T 12345 \n\n  end",
+    "¿Qué? ñandú 東京 👋🏽 <|end|> a<|end|>",
+    "x\u2028y\u00a0z\t\tq  ",
+    "ſ'ſ 'S it'Ve",
+]
+
+
+@pytest.mark.parametrize("name", CUT)
+def test_byte_pairs_of_pretrained_models_give_the_same_ids(opened, name):
+    learned = description_of(BPETokenizer.train([FEW, *ODD] * 4, 420))
+    end = {"id": 420, "content": "<|end|>", "special": True, "normalized": False}
+    tokenizer = PretrainedTokenizer({
+        "model": {**learned["model"], "ignore_merges": name == "llama3"}, "decoder": learned["decoder"],
+        "pre_tokenizer": CUT[name], "added_tokens": [end], "special_tokens": {"eos_token": "<|end|>"},
+    })  # fmt: skip
+    assert tokenizer.vocab_size <= 421
+    loaded = fresh("gpt", tokenizer, vocab=tokenizer.vocab_size, dim=16, layers=1, heads=2, context=24)
+    page = opened(loaded, "float32")
+    page.page.evaluate("document.getElementById('temperature').value = 0")
+    page.page.evaluate("document.getElementById('tokens').value = 12")
+    for text in ODD:
+        assert page.say(text) == "".join(loaded.sample(text, tokens=12, sampling=Sampling(0)))
+    form = byte_level_form(tokenizer)
+    ids = page.page.evaluate(
+        "([code, form, texts]) => new Function('form', 'texts', code)(form, texts)",
+        [
+            runtime("tokenizers") + "\nconst t = tokenizerOf(form); return texts.map((text) => t.encode(text));",
+            form,
+            ODD,
+        ],
+    )
+    assert ids == [tokenizer.encode(text) for text in ODD]
 
 
 def test_a_seed_is_drawn_anew_and_writing_can_be_stopped(opened):

@@ -13,7 +13,7 @@ from minigrad.nn import functional as F
 
 from ...data import BPETokenizer, CharTokenizer, WordTokenizer
 from ...web.program import Programs, traced
-from ...zoo.pages.content import script_pattern
+from ...zoo.pages.scripts import script_pattern
 from ..lessons import TITLES
 from ..sheet import sheet
 

@@ -49,7 +49,7 @@ function said({ tokens, ended }) {
 
 TASKS.continuation = async (page, { text, temperature, tokens, seed }, told) => {
   const { tokenizer, settings } = page;
-  const known = tokenizer.encode(text).filter((id) => id !== UNK);
+  const known = tokenizer.encode(text).filter((id) => id !== settings.unknown);
   const prompt = known.length ? known : settings.beginning;
   const before = tokenizer.apart ? [] : known;
   const shown = tokenizer.decode(before).length;
@@ -64,7 +64,7 @@ TASKS.continuation = async (page, { text, temperature, tokens, seed }, told) => 
     const likely = probabilities(rowOf(scores, 0), temperature);
     const token = drawn(likely, random());
     if (bars.length < 200) bars.push({ token: tokenizer.token(token), next: likeliest(page, rowOf(scores, 0), temperature || 1) });
-    if (token === EOS) break;
+    if (token === settings.end) break;
     written.push(token);
     if (await told({ text: textOf(written).replace(/\ufffd+$/u, ''), bars: bars.slice(count, count + 1) })) break;
     if (count + 1 === tokens) break;

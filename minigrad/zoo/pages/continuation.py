@@ -50,5 +50,6 @@ def continuation(loaded: Any, said: Page) -> Content:
     settings = {
         "temperature": TEMPERATURE, "tokens": TOKENS, **said.settings, "context": context, "rows": rows,
         "beginning": beginning(tokenizer), "never": [int(token) for token in tokenizer.unwritten],
+        "end": tokenizer.eos_id, "unknown": tokenizer.unk_id,
     }  # fmt: skip
     return Content("continuation", "continuation", programs, settings, {"examples": list(said.examples)}, form)

@@ -16,7 +16,8 @@ from ...ops.creation import tensor
 from ...web.cached import traced_steps
 from ...web.program import Programs
 from ..page import Page
-from .content import Content, script_pattern, tokenizer_form
+from .content import Content, tokenizer_form
+from .scripts import script_pattern
 
 __all__ = ["translation"]
 
