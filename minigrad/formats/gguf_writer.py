@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import io
-import os
 import struct
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from ..saving import write_atomically
-
-__all__ = ["write_gguf"]
+__all__ = ["gguf_bytes"]
 
 VERSION, ALIGNMENT, FLOAT32 = 3, 32, 0
 UINT32, INT32, FLOAT, BOOL, STRING, ARRAY = 4, 5, 6, 7, 8, 9
 
 
-def write_gguf(path: str | os.PathLike[str], metadata: Mapping[str, Any], tensors: Mapping[str, np.ndarray]) -> None:
-    """Write a file of llama.cpp; whole numbers are of 32 bits, and so are floats."""
+def gguf_bytes(metadata: Mapping[str, Any], tensors: Mapping[str, np.ndarray]) -> bytes:
+    """The content of a file of llama.cpp; whole numbers are of 32 bits, and so are floats."""
     file = io.BytesIO()
     file.write(b"GGUF" + struct.pack("<IQQ", VERSION, len(tensors), len(metadata)))
     for key, value in metadata.items():
@@ -35,7 +32,7 @@ def write_gguf(path: str | os.PathLike[str], metadata: Mapping[str, Any], tensor
     for array in tensors.values():
         file.write(bytes(-file.tell() % ALIGNMENT))
         file.write(np.ascontiguousarray(array, "<f4").tobytes())
-    write_atomically(path, file.getvalue())
+    return file.getvalue()
 
 
 def _kind(value: Any) -> int:

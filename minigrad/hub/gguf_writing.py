@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from ..data import BPETokenizer
-from ..formats.gguf_writer import write_gguf
+from ..formats.gguf_writer import gguf_bytes
+from ..saving import write_atomically
 from ..tokenizers import PretrainedTokenizer
 from ..tokenizers.description import description_of
 from ..tokenizers.readers.gguf import PATTERNS
@@ -46,7 +47,7 @@ def export_gguf(loaded: Loaded, path: str | os.PathLike[str]) -> Path:
     if target.exists():
         raise HubError(f"{os.fspath(path)!r} is taken", "a file that is new", fix="choose another name")
     target.absolute().parent.mkdir(parents=True, exist_ok=True)
-    write_gguf(target, metadata, tensors)
+    write_atomically(target, gguf_bytes(metadata, tensors))
     return target
 
 
