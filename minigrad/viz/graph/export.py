@@ -113,7 +113,7 @@ def _box_data(box: Box) -> dict[str, Any]:
     if box.error:
         data["error"] = "\n".join(clean(line) for line in box.error.split("\n")[:20])
     if box.line:
-        data["line"] = clean(box.line, 300)
+        data["line"] = clean(short_line(box.line), 120)
     return data
 
 
