@@ -83,6 +83,19 @@ def windows(x, kernel, stride, dilation):
     steps = [slice(None, None, s) for s in (*stride, *dilation)]
     return np.moveaxis(seen[(..., *steps)], range(-count, 0), range(1, count + 1))
 """,
+    "convolution": """
+def convolution(x, weight, bias, stride, padding, dilation, groups):
+    \"\"\"Images (N, C, …) and weights (O, C / groups, …) -> (N, O, …), group by group.\"\"\"
+    x = np.pad(x, ((0, 0), (0, 0), *padding))
+    parts = zip(np.split(x, groups, axis=1), np.split(weight, groups))
+    kernel, count = weight.shape[2:], x.ndim - 2
+    axes = [[*range(1, count + 2)], [*range(2, count + 2), 1]]  # of the kernel and the channels
+    seen = []
+    for images, one in parts:
+        looked = windows(images, kernel, stride, dilation)  # (N, *kernel, C, *out)
+        seen.append(np.moveaxis(np.tensordot(looked, one, axes), -1, 1))
+    return np.concatenate(seen, axis=1) + (0 if bias is None else bias.reshape(-1, *[1] * count))
+""",
     "rnn": """
 def rnn(x, weight_ih, weight_hh, bias_ih, bias_hh, hidden, lengths, reverse):
     states = []
@@ -202,6 +215,13 @@ def _joined(x: Sequence[str], attrs: dict[str, str]) -> str:
 @writes("rnn", "gru", "lstm")
 def _recurrent(x: Sequence[str], attrs: dict[str, str]) -> str:
     return f"{attrs['op']}({', '.join('0' if part == 'None' and 2 < i < 5 else part for i, part in enumerate(x))}, {attrs['reverse']})"
+
+
+@writes("convolution")
+def _convolution(x: Sequence[str], attrs: dict[str, str]) -> str:
+    return (
+        f"convolution({', '.join(x)}, {', '.join(attrs[name] for name in ('stride', 'padding', 'dilation', 'groups'))})"
+    )
 
 
 @writes("_unstack")
