@@ -142,5 +142,9 @@ def convolution(w: Writer, step: Step) -> Any:
     """Images (N, C, …) and weights (O, C / groups, …) -> (N, O, …)."""
     attrs, given = step.attrs, [w.get(x) for x in step.inputs if x is not None]
     ends = [int(pair[side]) for side in (0, 1) for pair in attrs["padding"]]
-    options = {"strides": list(attrs["stride"]), "dilations": list(attrs["dilation"]), "group": int(attrs["groups"])}
+    options: dict[str, Any] = {
+        "strides": list(attrs["stride"]),
+        "dilations": list(attrs["dilation"]),
+        "group": int(attrs["groups"]),
+    }
     return w.node("Conv", *given, pads=ends, **options)
