@@ -1,1 +1,1 @@
-"""What makes the documents: the reference (`python -m docs.reference`) and the picture of the architecture."""
+"""What makes the documents: the site (`python -m docs.site`), the pictures of the README and of the architecture, and the table of coverage."""

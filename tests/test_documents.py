@@ -8,18 +8,16 @@ import importlib
 import inspect
 import json
 import os
-import pkgutil
 import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 from minigrad_models.corpora import phrasebook
-from support.documents import PAGES, ROOT, Piece, Unknown, broken_links, docstrings, is_command, pieces, unfenced
+from support.documents import PAGES, ROOT, Piece, Unknown, broken_links, docstrings, is_command, links, pieces, unfenced
 from support.picture_files import READERS_OWN
 from support.short_forms import Page
 
@@ -29,6 +27,7 @@ from minigrad.errors import MinigradError
 sys.path.append(str(ROOT))  # pytest puts only the tests' own folder there
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+MEASURED = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
 PAIRS = phrasebook()[:200]
 # What commands read that is said to be the reader's own.
 INPUTS = {
@@ -197,54 +196,6 @@ def run(*words: str) -> str:
     return done.stdout
 
 
-class Names(HTMLParser):
-    """The names and the links of a page of HTML."""
-
-    def __init__(self, text: str):
-        super().__init__()
-        self.names, self.links = set[str](), set[str]()
-        self.feed(text)
-
-    def handle_starttag(self, tag, attributes):
-        given = dict(attributes)
-        self.names |= {given["id"]} if "id" in given else set()
-        self.links |= {given[name] for name in ("href", "src") if name in given}
-
-
-def test_the_reference_has_every_public_name_and_its_links_lead_to_one(tmp_path):
-    assert run("docs.reference", "-o", str(tmp_path)) == f"wrote {tmp_path / 'index.html'}\n"
-    from docs.reference import PACKAGES
-
-    public = {name for _, name, is_package in pkgutil.iter_modules(minigrad.__path__) if is_package}
-    assert {f"minigrad.{name}" for name in public - {"cli", "engine", "maths", "ops"}} <= {*PACKAGES}
-    pages = {path.relative_to(tmp_path): Names(path.read_text(encoding="utf-8")) for path in tmp_path.rglob("*.html")}
-    for package in PACKAGES:
-        module = importlib.import_module(package)
-        names = {name for name in module.__all__ if not inspect.ismodule(getattr(module, name))}
-        assert names <= pages[Path(f"{package}.html")].names
-    missing = [
-        f"{page}: {link}"
-        for page, found in pages.items()
-        for link in found.links
-        for path, _, name in [link.partition("#")]
-        if (target := Path(os.path.normpath(page.parent / path))) not in pages
-        or name
-        and name not in pages[target].names
-    ]
-    assert missing == []
-    assert {"reshape", "Tensor.backward"} <= pages[Path("minigrad.html")].names
-
-
-def test_the_reference_shows_a_docstring_as_it_is_meant():
-    from docs.reference import described
-
-    text = "`Linear(2, 3)` of <x> & y:\n\n- one\n- `two`\n\n>>> 1 < 2\nTrue"
-    assert described(text, {"minigrad.nn.Linear": "minigrad.nn.html#Linear"}, "minigrad.nn") == (
-        '<div class="text"><p><a href="minigrad.nn.html#Linear"><code>Linear(2, 3)</code></a> of &lt;x&gt; &amp; y:</p>'
-        "<ul><li>one </li><li><code>two</code></li></ul><pre>&gt;&gt;&gt; 1 &lt; 2\nTrue</pre></div>"
-    )
-
-
 @pytest.mark.graphviz
 def test_the_table_of_the_architecture_has_every_part_on_its_line():
     from docs.architecture import LAYERS
@@ -254,13 +205,30 @@ def test_the_table_of_the_architecture_has_every_part_on_its_line():
     assert [set(re.findall(r"`(\w+)`", row)) for row in rows] == [set(parts) for parts in LAYERS]
 
 
-def test_the_readme_says_where_every_package_is():
+def test_a_page_says_where_every_package_is():
     packages = {f"minigrad/{path.parent.name}" for path in (ROOT / "minigrad").glob("*/__init__.py")}
-    assert "minigrad/web" in packages and packages <= set(re.findall(r"^\| \[(.+?)\]\(\1\) \|", README, re.MULTILINE))
+    where = (ROOT / "docs" / "where.md").read_text(encoding="utf-8")
+    assert "minigrad/web" in packages and packages <= set(
+        re.findall(r"^\| \[(.+?)\]\(\.\./\1\) \|", where, re.MULTILINE)
+    )
 
 
-def test_the_readmes_own_op_passes_its_check():
-    (row,) = re.findall(r"^\| add an op of your own, and check it \| (.*) \|$", README, re.MULTILINE)
+def test_the_readme_is_two_screens_and_leads_to_every_guide():
+    assert len(README.splitlines()) <= 120
+    linked = {(ROOT / link.partition("#")[0]).resolve() for link in links(README)}
+    guides = {*(ROOT / "docs").glob("*.md"), ROOT / "models" / "README.md", ROOT / "benchmarks" / "README.md"}
+    behind = {
+        (page.parent / link.partition("#")[0]).resolve()
+        for page in linked
+        if page.suffix == ".md"
+        for link in links(page.read_text(encoding="utf-8"))
+    }
+    assert {label(page) for page in guides - linked - behind} == set()
+
+
+def test_the_op_of_ones_own_that_a_guide_shows_passes_its_check():
+    guide = (ROOT / "docs" / "howto.md").read_text(encoding="utf-8")
+    (row,) = re.findall(r"^\| add an op of your own, and check it \| (.*) \|$", guide, re.MULTILINE)
     declared, rule, check = re.findall(r"`(.+?)`", row)
     names = {"mg": minigrad}
     exec(f"{declared.replace('@mg.op ', '@mg.op' + chr(10))}\n{rule}\nfound = {check}", names)
@@ -285,7 +253,12 @@ def test_the_picture_of_the_architecture_shows_what_imports_what_today(tmp_path)
 @pytest.mark.graphviz
 def test_the_pictures_of_the_readme_can_be_drawn_again(tmp_path):
     run("docs.front", "-o", str(tmp_path))
-    assert "<svg" in (tmp_path / "graph.svg").read_text(encoding="utf-8")
+    drawn = (tmp_path / "graph.svg").read_text(encoding="utf-8")
+    hidden = re.findall(r"(\[data-[^{}]+)\{animation:(\w+) ", drawn)
+    assert {name for _, name in hidden} == {*re.findall(r"@keyframes (\w+)\{", drawn)} and len(hidden) > 10
+    assert {key for keys, _ in hidden for key in re.findall(r"=(\w+)", keys)} <= {
+        *re.findall(r'data-key="(\w+)"', drawn)
+    }
 
 
 def test_a_result_of_a_real_training_is_reported_in_a_short_form(tmp_path):
@@ -307,8 +280,8 @@ def is_among(number: str, measured: Sequence[str]) -> bool:
     return any(f"{float(value):.{digits}f}" == number for value in measured)
 
 
-def test_the_speeds_of_the_readme_are_those_that_were_measured():
-    rows = re.findall(r"^\|.+?\|(.*?)\|(.*?)\| `(python -m benchmarks[^`]+)` \|$", README, re.MULTILINE)
+def test_the_speeds_that_are_told_are_those_that_were_measured():
+    rows = re.findall(r"^\|.+?\|(.*?)\|(.*?)\| `(python -m benchmarks[^`]+)` \|$", MEASURED, re.MULTILINE)
     assert len(rows) >= 7
     for with_numba, without, command in rows:
         ratios = re.findall(r" / .*: (\d+\.\d+)(?: \(|$)", results_of(command), re.MULTILINE)
@@ -316,8 +289,8 @@ def test_the_speeds_of_the_readme_are_those_that_were_measured():
             assert is_among(number, ratios), f"{command}: {number}"
 
 
-def test_the_scores_of_the_readme_are_those_that_were_measured():
-    rows = re.findall(r"^\| `([\w-]+)`: .* \| (.*) \| (.*) \|$", README, re.MULTILINE)
+def test_the_scores_that_are_told_are_those_that_were_measured():
+    rows = re.findall(r"^\| `([\w-]+)`: .* \| (.*) \| (.*) \|$", MEASURED, re.MULTILINE)
     assert len(rows) >= 6
     for task, came_to, minutes in rows:
         section = results_of(f"python -m benchmarks.trained {task}")
@@ -414,7 +387,7 @@ def test_blocks_of_docstrings_run(tmp_path):
         ("> ```python\n> print(1)\n> ```", "a block begins with ```"),
         ("~~~python\nprint(1)\n~~~", "a block begins with ```"),
         ("```text\n1\n\n`minigrad fly`", "the block has no end"),
-        ("python -m docs.reference --fast", "it is called otherwise"),
+        ("python -m docs.site --fast", "it is called otherwise"),
         ("`minigrad train xor [--fast]`", "--fast in brackets is not tried"),
     ],
 )

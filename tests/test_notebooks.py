@@ -43,7 +43,13 @@ def test_a_notebook_has_every_output_and_picture_of_its_tutorial(written):
 @pytest.mark.graphviz
 def test_a_folder_of_notebooks_holds_what_they_need_and_keeps_what_they_draw(written):
     folder = written[0].parent
-    assert {path.name for path in folder.iterdir()} == {*(path.name for path in written), "showing.py", "runs", "build"}
+    assert {path.name for path in folder.iterdir()} == {
+        *(path.name for path in written),
+        "showing.py",
+        "runs",
+        "tests",
+        "build",
+    }
     assert (folder / "build" / "tutorials" / "01_backward.html").is_file()
     assert (folder / "runs" / "gpt" / "model.safetensors").read_bytes() == (
         TUTORIALS / "runs" / "gpt" / "model.safetensors"

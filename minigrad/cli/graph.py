@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from .console import printable
-from .models import configured, looked_up, setting_hint
+from .models import configured, is_path, looked_up, setting_hint
 from .parser import Command, Parser, Usage, count
 
 __all__ = ["GRAPH"]
@@ -64,7 +64,7 @@ def _chosen(options: Namespace) -> tuple[Any, Any, Any]:
             raise Usage("a run has its settings already; give key=value with the name of a model")
         loaded = load(options.model)
         return loaded.spec, loaded.config, loaded.model
-    if os.sep in options.model:
+    if is_path(options.model):
         raise Usage(f"{options.model!r} does not exist: give the directory of a run, or a model of `minigrad list`")
     spec, preset = looked_up(options.model)
     return spec, configured(spec, preset, options.settings)[0], None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import sys
 import typing
 from argparse import Namespace
@@ -17,8 +18,13 @@ if TYPE_CHECKING:
     from ..zoo import Entry, ModelSpec
 
 __all__ = [
-    "LIST", "as_word", "commands_of", "configured", "described_settings", "looked_up", "setting_hint", "settings_table",
+    "LIST", "as_word", "commands_of", "configured", "described_settings", "is_path", "looked_up", "setting_hint", "settings_table",
 ]  # fmt: skip
+
+
+def is_path(text: str) -> bool:
+    """Whether a word is the path of something in a folder, as no name of a model is; Windows takes either slash."""
+    return os.sep in text or "/" in text
 
 
 def _list_arguments(parser: Parser) -> None:

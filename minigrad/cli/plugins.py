@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .console import as_command, as_json, printable, styled
-from .models import looked_up
+from .models import is_path, looked_up
 from .parser import Command, Parser, flag_device, flag_json, usage_errors
 
 if TYPE_CHECKING:
@@ -78,9 +78,9 @@ def _meant(text: str) -> tuple[ModelSpec, str | None]:
     from ..zoo.plugin_files import spec_at
     from ..zoo.registry import entries
 
-    is_path = os.sep in text or text.endswith(".py") or text in (os.curdir, os.pardir)
+    named = is_path(text) or text.endswith(".py") or text in (os.curdir, os.pardir)
     installed = text.partition(":")[0] in {entry.name for entry in entries()}
-    return (spec_at(text), None) if is_path or not installed and os.path.exists(text) else looked_up(text)
+    return (spec_at(text), None) if named or not installed and os.path.exists(text) else looked_up(text)
 
 
 NEW = Command(

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,11 @@ from ..saving import write_atomically
 
 __all__ = ["notebook_of", "scripts", "write_notebooks"]
 
-BESIDE = ("showing.py", "runs")  # what the tutorials import and load
+FAKE_DEVICE = ("__init__.py", "fake_device.py", "fake_array.py", "cupy_names.py", "cupy_names.json")
+# What the tutorials import and load, seen from their folder, and where it lies beside the notebooks.
+BESIDE = {"showing.py": "showing.py", "runs": "runs"} | {
+    f"../tests/support/{name}": f"tests/support/{name}" for name in FAKE_DEVICE
+}
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)\s#]+)")  # the path of a link of Markdown to a file
 SECONDS = 600  # that a cell may take
 
@@ -31,12 +36,18 @@ def scripts(tutorials: Path) -> list[Path]:
 
 
 def write_notebooks(
-    tutorials: Path, out: Path, wheel: str | None = None, only: Collection[str] = (), execute: bool = True
+    tutorials: Path,
+    out: Path,
+    wheel: str | None = None,
+    only: Collection[str] = (),
+    execute: bool = True,
+    lead: Callable[[str], str] | None = None,
 ) -> Iterator[Path]:
     """Write a notebook for each tutorial, or for those whose name begins with one of `only`, and yield its path.
 
     They are executed one after the other, by the Python that runs this, in the folder `out`. `wheel` is a file or an address,
-    which the first cell of each notebook gives to pip.
+    which the first cell of each notebook gives to pip. `lead` makes the links of a text of Markdown lead where they should;
+    without it they lead to the files of the checkout.
     """
     found = [script for script in scripts(tutorials) if not only or script.name.startswith(tuple(only))]
     if not found:
@@ -48,11 +59,12 @@ def write_notebooks(
     nbformat = _imported("nbformat")
     out.mkdir(parents=True, exist_ok=True)
     if out.resolve() != tutorials.resolve():
-        for name in BESIDE:
-            here, there = tutorials / name, out / name
+        for name, place in BESIDE.items():
+            here, there = tutorials / name, out / place
+            there.parent.mkdir(parents=True, exist_ok=True)
             shutil.copytree(here, there, dirs_exist_ok=True) if here.is_dir() else shutil.copy(here, there)
     for script in found:
-        notebook = notebook_of(script, out)
+        notebook = notebook_of(script, lead or partial(_to_the_checkout, tutorials, out))
         if execute:
             _execute(notebook, out)
         if wheel is not None:
@@ -63,22 +75,27 @@ def write_notebooks(
         yield path
 
 
-def notebook_of(script: Path, out: Path) -> Any:
-    """The cells of a tutorial, with links that lead to the same places from the folder `out`."""
+def notebook_of(script: Path, lead: Callable[[str], str]) -> Any:
+    """The cells of a tutorial, its texts as `lead` makes them."""
     notebook = _imported("jupytext").read(script)
     notebook.metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    names = {path.name for path in scripts(script.parent)}
-
-    def seen_from_there(link: re.Match[str]) -> str:
-        if link[1] in names:
-            return f"{Path(link[1]).stem}.ipynb"
-        return Path(os.path.relpath(script.parent / link[1], out)).as_posix()
-
     for number, cell in enumerate(notebook.cells):
         cell.id = f"cell-{number}"  # the same each time
         if cell.cell_type == "markdown":
-            cell.source = LINK.sub(seen_from_there, cell.source)
+            cell.source = lead(cell.source)
     return notebook
+
+
+def _to_the_checkout(tutorials: Path, out: Path, text: str) -> str:
+    """A text whose links lead from `out` to the notebooks beside it, and to other files where they are."""
+    names = {path.name for path in scripts(tutorials)}
+
+    def lead(link: re.Match[str]) -> str:
+        if link[1] in names:
+            return f"{Path(link[1]).stem}.ipynb"
+        return Path(os.path.relpath(tutorials / link[1], out)).as_posix()
+
+    return LINK.sub(lead, text)
 
 
 def _execute(notebook: Any, folder: Path) -> None:

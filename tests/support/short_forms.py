@@ -20,7 +20,11 @@ from minigrad.cli import COMMANDS
 from .documents import ROOT, Piece, Unknown
 
 PLACEHOLDERS = {"NAME": "xor", "SEED": "1", "TASK": "sort"}
-RUNS = {"sample": "gpt", "attention": "gpt"}  # the model of a RUN on a page that is about no model; else it is xor
+RUNS = {
+    "sample": "gpt",
+    "attention": "gpt",
+    "paint": "paint",
+}  # the model of a RUN on a page that is about no model; else it is xor
 BY_THEIR_OWN_TESTS = (
     ["demo"],
     ["demo", "NAME"],
@@ -222,7 +226,8 @@ def python(page: Page, words: list[str]) -> Short:
 
 def check_module(page: Page, module: str, words: list[str]) -> None:
     """It takes these options, and a test runs it in its own short form."""
-    if not (ROOT / f"{module.replace('.', '/')}.py").is_file():
+    file = ROOT / module.replace(".", "/")
+    if not file.with_suffix(".py").is_file() and not (file / "__main__.py").is_file():
         raise Unknown(f"there is no {module}")
     if module == "benchmarks.twins.shakespeare_torch":  # `trained` runs it, and gives it three words
         return
@@ -249,7 +254,8 @@ def parser_of(module: str) -> ArgumentParser:
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Parsed) as parsed:
         patch.setattr(ArgumentParser, "parse_args", stop)
-        importlib.import_module(module).main()
+        is_package = (ROOT / module.replace(".", "/")).is_dir()
+        importlib.import_module(f"{module}.__main__" if is_package else module).main()
     return parsed.value.args[0]
 
 
