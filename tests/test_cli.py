@@ -13,6 +13,8 @@ import pytest
 import minigrad
 from minigrad.cli import COMMANDS, main
 
+UP = os.path.join(os.pardir, os.pardir)
+
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
@@ -33,7 +35,7 @@ def test_version_is_that_of_the_package(capsys):
 def test_every_verb_is_listed_with_what_it_does():
     assert list(COMMANDS) == [
         "list", "show", "new", "train", "resume", "eval", "predict", "sample", "chat", "embed", "translate", "paint", "plot", "report", "graph",
-        "attention", "average", "export", "quantize", "import", "check", "doctor", "plan", "demo", "learn", "completion",
+        "attention", "serve", "average", "export", "quantize", "import", "check", "doctor", "plan", "demo", "learn", "completion",
     ]  # fmt: skip
     for arguments in ((), ("--help",)):
         done = run(*arguments)
@@ -103,6 +105,15 @@ def test_help_of_every_command_has_an_example_that_can_be_called_so(name, capsys
         (["translate", "caf\udce9"], r"TEXT: expected text in UTF-8, got 'caf\udce9'"),
         (["attention", "runs/x", "caf\udce9"], r"TEXT: expected text in UTF-8, got 'caf\udce9'"),
         (["export", "runs/x"], "minigrad export RUN page.html"),
+        (["export", "runs/x", "x.onnx"], "minigrad export runs/x FOLDER --to onnx"),
+        (["export", "runs/x", "x.gguf"], "minigrad export runs/x x.gguf --to gguf"),
+        (
+            ["train", "xor", os.pardir],
+            f"'{os.pardir}' is no setting but a path: to train on it, write --data {os.pardir}",
+        ),
+        (["translate", UP, "hello"], f"to ask that run, write --run {UP}"),
+        (["sample", "hello", "--run", "runs/gpt"], "the run comes first: minigrad sample runs/gpt [PROMPT]"),
+        (["paint", "a circle", "--run", "runs/paint"], "the run comes first: minigrad paint runs/paint TEXT"),
     ],
 )
 def test_a_wrong_call_gets_one_line_and_exit_code_2(arguments, part, capsys, tmp_path, monkeypatch):

@@ -12,7 +12,7 @@ from minigrad_models.translator import evaluation
 from minigrad.cli import main
 from minigrad.errors import install_hint
 
-SMALL = ["pairs=300", "depth=1", "dim=16", "evaluated=12", "--max-steps", "3"]
+SMALL = ["pairs=300", "depth=1", "dim=16", "evaluated=12", "steps=3"]
 
 
 def test_a_demo_that_has_not_learned_shows_everything_and_says_so(tmp_path, capsys):
@@ -28,6 +28,12 @@ def test_a_demo_that_has_not_learned_shows_everything_and_says_so(tmp_path, caps
     translator = (out / "translator.html").read_text(encoding="utf-8")
     assert 'id="input"' in translator and f"try it:      {out / 'translator.html'}" in shown
     assert list((out / "frames").glob("*.svg"))  # where the words of a translation look, as it learns
+
+
+def test_a_demo_of_fewer_steps_that_were_asked_for_is_no_failure(tmp_path, capsys):
+    assert main(["demo", *SMALL[:-1], "--max-steps", "3", "--out", str(tmp_path / "run")]) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert re.match(r"Stopped after 3 of [\d,]{2,} steps, as asked: \d+ of 12 phrases are exact", last)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import minigrad as mg
 from minigrad import nn, zoo
 from minigrad.cli import main
 from minigrad.data import WordTokenizer, normalise
-from minigrad.errors import ArgumentError
+from minigrad.errors import ArgumentError, MinigradError
 from minigrad.ir import Size
 from minigrad.onnx import onnx_model
 from minigrad.web.program import graph_of
@@ -167,6 +167,21 @@ def test_every_other_model_of_the_zoo_gives_the_same(name, tmp_path):
             logits, *present = step.run(None, {"token": given[0][:, place : place + 1], **past})
             np.testing.assert_allclose(logits, whole[:, place], **CLOSE)
             past = dict(zip(past, present, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("seq2seq", "Seq2Seq cannot be exported as an encoder and a decoder"),
+        ("speech", r"cannot be traced: Listener(?s:.*)model\.py:\d+"),
+        ("paint", r"cannot be traced: Painter(?s:.*)model\.py:\d+"),
+    ],
+)
+def test_a_model_that_has_no_such_form_says_why(name, said, tmp_path):
+    settings = {"vocab": WORDS.vocab_size} if name == "seq2seq" else {}
+    with pytest.raises(MinigradError, match=said):
+        export_onnx(fresh(name, **settings), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_an_op_without_a_mapping_is_named_with_its_module():

@@ -119,6 +119,13 @@ def test_a_directory_without_checkpoints_says_so(folder):
         find_checkpoint(folder, "best")
 
 
+def test_a_run_that_is_asked_for_without_its_folder_is_found_in_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs" / "demo").mkdir(parents=True)
+    with pytest.raises(CheckpointError, match=r"'demo' does not exist(?s:.*)the run of that name is runs.demo"):
+        find_checkpoint("demo")
+
+
 def test_leftovers_of_a_killed_writer_are_swept_away(folder):
     Run(folder).close()
     leftover = folder / "checkpoints" / ".step-00000001.safetensors.abc.tmp"

@@ -142,7 +142,7 @@ def test_wrong_calls_are_explained(here, words, said, capsys):
 def test_without_a_trained_one_it_says_how_to_train(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["translate", "hello"]) == 1
-    assert "minigrad train translator" in capsys.readouterr().err
+    assert "train one (seq2seq, translator): minigrad train NAME" in capsys.readouterr().err
     assert main(["train", "xor", "--max-steps", "1"]) == 0
     assert main(["translate", "hello"]) == 1  # a run of something else is none
     assert main(["translate", "hello", "--run", "runs/xor"]) == 2

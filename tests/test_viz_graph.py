@@ -33,6 +33,14 @@ def test_each_op_input_parameter_and_output_is_a_box_with_its_inputs_by_name():
     assert (the(graph, op="multiply").shape, the(graph, op="multiply").dtype) == ((2,), "float64")
 
 
+def test_what_is_printed_of_a_box_does_not_grow_with_the_graph():
+    x = leaf([1.0, 2.0])
+    for _ in range(30):
+        x = x + x
+    last = mg.viz.graph(x).boxes[-1]
+    assert last.op == "add" and len(repr(last)) < 1500
+
+
 def test_a_model_is_drawn_inside_its_modules_and_its_parameters_are_named_by_path():
     model = mg.nn.Sequential(mg.nn.Linear(2, 3), mg.nn.Tanh(), mg.nn.Linear(3, 1))
     graph = mg.viz.graph(model, np.ones((4, 2), "float32"))

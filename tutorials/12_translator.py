@@ -182,7 +182,7 @@ show(mg.viz.lines(shares, x="place in the sentence", y="share of right words", p
 #
 # ## Who looked at whom
 #
-# Cross-attention: each row is what was fed, and so the place where the *next* word is decided.
+# Cross-attention: each row is a word that is chosen, and shows where the model looks to choose it.
 
 # %%
 show(translator.attention("You are welcome").alignment(), "12_you_are_welcome")
@@ -193,9 +193,9 @@ show(translator.attention("You are welcome"), "12_attention.html")  # all heads,
 
 # %% [markdown]
 # Both words of "de nada" look at "welcome". That "bienvenido" is not meant, the encoder knows: there "welcome" has looked at
-# its neighbours. The longer sentence is nearly a diagonal; "la" comes from "the" *and* "girl". In the row of "un", which
-# decides "libro", the model jumps over "red" to "book", and comes back one row later. Nobody told it which words belong
-# together. It had only pairs of sentences, and the slope of the loss.
+# its neighbours. The longer sentence is nearly a diagonal; "la" comes from "the" *and* "girl". For "libro" the model jumps
+# over "red" to "book", and comes back one row later. Nobody told it which words belong together. It had only pairs of
+# sentences, and the slope of the loss.
 #
 # ## Exercises
 #

@@ -42,7 +42,7 @@ def _arguments(parser: Parser) -> None:
 
 
 def _demo(options: Namespace) -> int:
-    """Train the model, evaluate it, write the report; the exit code says whether it learned enough."""
+    """Train the model, evaluate it, write the report; the exit code says whether it learned enough for its steps."""
     from .. import zoo
     from ..train.run_data import write_scores
     from ..zoo.training import check_out
@@ -77,11 +77,14 @@ def _demo(options: Namespace) -> int:
     }
     width = max(map(len, labels), default=0) + 1
     print(printable("\n" + "\n".join(f"{f'{label}:':{width}} {text}" for label, text in labels.items())))
+    is_short = options.max_steps is not None and options.max_steps < loaded.config.steps and not found.is_success
     word, style = ("Success:", "good") if found.is_success else ("Failure:", "bad")
+    if is_short:
+        word, style = f"Stopped after {result.step:,} of {loaded.config.steps:,} steps, as asked:", "good"
     print(f"\n{styled(word, style)} {printable(found.verdict)}")
     if page is not None and not options.no_open and _has_screen():
         webbrowser.open(page.absolute().as_uri())
-    return 0 if found.is_success else 1
+    return 0 if found.is_success or is_short else 1
 
 
 def _page(loaded: Any, out: Path) -> Path | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
+import shlex
 from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -88,6 +90,11 @@ def _train(options: Namespace) -> int:
     if options.model is None:
         options.parser.error("which model? `minigrad list` shows them")
     spec, preset = looked_up(options.model)
+    for word in options.settings:
+        if "=" not in word and os.path.exists(word):
+            raise Usage(
+                printable(f"{word!r} is no setting but a path: to train on it, write --data {shlex.quote(word)}")
+            )
     _, settings = configured(spec, preset, options.settings, layouts=True)
     layout = layout_among(spec, options.settings)
     with usage_errors():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ..zoo.tasks import TASKS, TaskCommand, commands, tasks_with
@@ -25,6 +26,7 @@ def task_commands() -> dict[str, Command]:
 def _as_command(verb: str, command: TaskCommand) -> Command:
     def arguments(parser: Parser) -> None:
         command.arguments(parser)
+        parser.hint = partial(_run_hint, parser)
         flag_threads(parser)
 
     def run(options: Namespace) -> int:
@@ -35,6 +37,18 @@ def _as_command(verb: str, command: TaskCommand) -> Command:
         return 0
 
     return Command(command.summary, command.example, arguments, run)
+
+
+def _run_hint(parser: Parser, options: Namespace, flag: str, value: str | None) -> str | None:
+    """Where the run stands in a command that takes it as its first word, and has no --run."""
+    name, _, given = flag.partition("=")
+    if name != "--run":
+        return None
+    words = [
+        f"[{a.metavar}]" if a.nargs in ("?", "*") else str(a.metavar) for a in parser._actions if not a.option_strings
+    ]
+    run = given or value or words[0]
+    return f"{parser.prog} has no --run, the run comes first: {' '.join([parser.prog, printable(run), *words[1:]])}"
 
 
 def _loaded(verb: str, run: str | None) -> Loaded:

@@ -125,6 +125,8 @@ def find_checkpoint(path: str | os.PathLike[str], which: str = "latest") -> Path
     problem, fix = f"has no {which} checkpoint", "check the path"
     if not os.path.exists(folder):
         problem, fix = "does not exist", "check the path, or train a model first"
+        if os.path.isdir(in_runs := os.path.join("runs", folder)):
+            fix = f"the run of that name is {in_runs}"
     elif which == "best" and checkpoints_of(folder):
         fix = 'a run has a best checkpoint once it was validated; any run has a "latest"'
     raise CheckpointError(f"{os.fspath(path)!r} {problem}", "a checkpoint file, or the directory of a run", fix=fix)

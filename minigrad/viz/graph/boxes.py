@@ -47,7 +47,7 @@ class Box:
     device: str = "cpu"
     id: str = ""
     symbol: str = ""  # how people write the op, as in a + b
-    inputs: list[Input] = field(default_factory=list)
+    inputs: list[Input] = field(default_factory=list, repr=False)  # each shared box would be printed once a path
     attrs: dict[str, Any] = field(default_factory=dict)
     value_digest: Digest | None = None  # None where it is not known
     gradient_digest: Digest | None = None
@@ -58,8 +58,8 @@ class Box:
     seconds: float | None = None
     bytes: int = 0
     flops: int = 0
-    calls: tuple[Call, ...] = ()
-    node: Any = None  # None also where no gradient can come back
+    calls: tuple[Call, ...] = field(default=(), repr=False)
+    node: Any = field(default=None, repr=False)  # None also where no gradient can come back
     failed: bool = False
     error: str = ""  # what was said when it failed
     number: int = 1  # which one it is of those with the same name

@@ -23,7 +23,7 @@ class Group:
     title: str  # the class of a module, "" of a function
     kind: str  # "module", "function", "part", or "loss", which stays closed in still pictures
     children: list[Item] = field(default_factory=list)
-    copies: list[Group] = field(default_factory=list)  # itself and those after it that look the same
+    copies: list[Group] = field(default_factory=list, repr=False)  # itself and those after it that look the same
     id: str = ""
 
     def boxes(self) -> Iterator[Box]:

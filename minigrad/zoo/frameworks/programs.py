@@ -10,6 +10,7 @@ import numpy as np
 
 from ...engine.modes import no_grad
 from ...engine.tensor import wrap
+from ...errors import ArgumentError
 from ...ir import Graph
 from ...web.cached import traced_steps
 from ...web.program import graph_of
@@ -90,6 +91,14 @@ def _masked(model: Any, config: Any) -> Program:
 
 
 def _encoder_decoder(model: Any) -> dict[str, Program]:
+    missing = [part for part in ("longest", "encode", "decode") if not hasattr(model, part)]
+    if missing:
+        raise ArgumentError(
+            f"{type(model).__name__} cannot be exported as an encoder and a decoder",
+            "`encode(sources)`, `decode(targets, memory, mask)` and `longest` in the model",
+            f"no {' and no '.join(missing)}",
+            "minigrad export RUN FOLDER gives it away for minigrad",
+        )
     longest = model.longest or LONGEST
     token = np.full((1, longest), 5, "int64")
     _grown(model, token, token)

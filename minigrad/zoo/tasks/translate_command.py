@@ -89,6 +89,9 @@ def _check(options: Namespace) -> None:
         raise _nothing()
     if options.file and not os.path.isfile(options.file):
         raise ArgumentError(f"--file {options.file!r}: there is no such file", fix="check the path")
+    first = "".join(options.texts[:1])
+    if options.run_directory is None and os.path.basename(first) != first and os.path.isdir(first):
+        raise ArgumentError(f"{first!r} is a folder, not a text", fix=f"to ask that run, write --run {first}")
     for text in options.texts:
         if not text.strip():
             raise ArgumentError("there is nothing to translate", fix="give a text that is not empty")
