@@ -173,10 +173,8 @@ def _export(options: Namespace) -> int:
         return _export_to(options, target)
     if os.path.splitext(target)[1].lower() in PAGES:
         return _export_page(options, target)
-    suffix = os.path.splitext(target)[1].lower()
-    if suffix in (".onnx", ".gguf"):
-        what = "FOLDER --to onnx" if suffix == ".onnx" else f"{target} --to gguf"
-        raise Usage(f"{target!r} ends in {suffix}: {as_command('export', options.run_directory)} {what}")
+    if target.lower().endswith(".onnx"):
+        raise Usage(f"{target!r} ends in .onnx: {as_command('export', options.run_directory)} FOLDER --to onnx")
     if options.weights is not None:
         raise Usage("--weights is for pages, whose names end in .html; a folder keeps the weights as they are")
     check_new(target)
