@@ -216,6 +216,7 @@ def python(page: Page, words: list[str]) -> Short:
     elif module == "minigrad":
         yield ["minigrad", *rest]
     elif module not in (
+        "minigrad.learn.worker",
         "minigrad.ops.stubs",
         "tests.support.cupy_names",
         "tests.support.wrong_answers",
