@@ -90,7 +90,7 @@ class Soak:
         """Print the result, with details, and write it into its section if asked to; the exit code."""
         here = machine()
         lines = [details, ""] if details else []
-        lines += [f"{goal}: {count:,}" for goal, count in self.done.items()]
+        lines += [f"{goal} done: {count:,}" for goal, count in self.done.items()]
         lines += [f"{count:8,} {outcome}" for outcome, count in self.outcomes.most_common()]
         lines += [f"failures: {len(self.failures)}", *(f"  {failure}" for failure in self.failures[:20])]
         text = "\n".join(lines)

@@ -33,13 +33,13 @@ def _arguments(parser: Parser) -> None:
 def _attention(options: Namespace) -> int:
     from ..viz.attention.attention import FORMS
     from ..zoo import load
-    from ..zoo.attention import attention_of, models_with_attention
+    from ..zoo.attention import attention_of, models_with_attention, shows_attention
 
     if Path(options.output).suffix.lower() not in FORMS:
         raise Usage(f"{options.output!r} is neither a page nor a picture: end its name in {', '.join(FORMS)}")
     use_threads(options.threads)
     loaded = load(options.run_directory)
-    if loaded.spec.attend is None:
+    if not shows_attention(loaded.spec):
         able = models_with_attention()
         which = f"models that do: {', '.join(able)}" if able else "no installed model does"
         raise Usage(f"{loaded.spec.name} shows no attention; {which}; {OWN}")

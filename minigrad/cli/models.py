@@ -134,10 +134,11 @@ def setting_hint(options: Namespace, flag: str, value: str | None) -> str | None
 
 def commands_of(spec: ModelSpec) -> list[str]:
     """The commands that use a model: those that every model has, and those of its task and of its own."""
+    from ..zoo.attention import shows_attention
     from ..zoo.tasks import commands, verbs_of
 
-    parts = {"predict": spec.predict, "attention": spec.attend, "demo": spec.demo}
-    own = [name for name, part in parts.items() if part is not None]
+    parts = {"predict": spec.predict is not None, "attention": shows_attention(spec), "demo": spec.demo is not None}
+    own = [name for name, there in parts.items() if there]
     return ["train", "eval", *own, *(verb for verb in verbs_of(spec) if verb in commands()), "graph"]
 
 

@@ -36,14 +36,15 @@ def nccl_of(group: ProcessGroup, array: Any) -> NCCL | None:
     if None in places or len(set(map(tuple, places))) < group.size:
         return None
     unique_id = group.broadcast(nccl.get_unique_id() if group.rank == 0 else None)
-    return NCCL(backend_of(array).xp, nccl.NcclCommunicator(group.size, tuple(unique_id), group.rank), group.rank)
+    communicator = nccl.NcclCommunicator(group.size, tuple(unique_id), group.rank)
+    return NCCL(backend_of(array).xp, nccl, communicator, group.rank)
 
 
 class NCCL:
     """The collectives of one communicator."""
 
-    def __init__(self, xp: Any, communicator: Any, rank: int):
-        self.xp, self.nccl, self.communicator, self.rank = xp, xp.cuda.nccl, communicator, rank
+    def __init__(self, xp: Any, nccl: Any, communicator: Any, rank: int):
+        self.xp, self.nccl, self.communicator, self.rank = xp, nccl, communicator, rank
 
     def all_reduce(self, flat: Any) -> None:
         """The sum over all ranks, in place."""

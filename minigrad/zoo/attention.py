@@ -10,23 +10,31 @@ from .registry import PluginError, blamed, entries, package_of
 if TYPE_CHECKING:
     from ..viz.attention.attention import Attention
     from .loaded import Loaded
+    from .spec import ModelSpec
 
-__all__ = ["attention_of", "models_with_attention"]
+__all__ = ["attention_of", "models_with_attention", "shows_attention"]
 
 NEEDED = {"inputs", "tokens"}
 KNOWN = NEEDED | {"keys", "chosen", "sentences", "options", "vocabulary", "logits", "row"}
 
 
+def shows_attention(spec: ModelSpec) -> bool:
+    """Whether the attention of a model can be seen: its spec has `attend`, or a verb `attention` of its own."""
+    return spec.attend is not None or "attention" in spec.verbs
+
+
 def models_with_attention() -> list[str]:
     """The installed models whose attention can be seen."""
-    return [entry.name for entry in entries() if entry.spec is not None and entry.spec.attend is not None]
+    return [entry.name for entry in entries() if entry.spec is not None and shows_attention(entry.spec)]
 
 
 def attention_of(loaded: Loaded, text: str) -> Attention:
-    """All attentions of a loaded model for one text; its spec's `attend` says how the model reads it."""
+    """All attentions of a loaded model for one text; its spec's `attend` says how the model reads it, or its own verb does it."""
     from ..viz.attention.attention import attention
 
     spec = loaded.spec
+    if "attention" in spec.verbs:
+        return loaded.attention(text)
     if spec.attend is None:
         able = ", ".join(models_with_attention()) or "none of the installed models can"
         raise ArgumentError(

@@ -14,7 +14,8 @@ __all__ = ["write_wheel"]
 
 WHEEL = "Wheel-Version: 1.0\nGenerator: minigrad\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 LEFT_OUT = {"__pycache__"}
-KEPT = ("METADATA", "entry_points.txt", "top_level.txt")
+# By name, and what a checkout that was installed calls it.
+KEPT = {"METADATA": "PKG-INFO", "entry_points.txt": "entry_points.txt", "top_level.txt": "top_level.txt"}
 
 
 def write_wheel(folder: Path) -> Path | None:
@@ -44,8 +45,8 @@ def _contents(installed: Distribution, info: str) -> Iterator[tuple[str, bytes]]
             for path in sorted(Path(place).rglob("*")):
                 if path.is_file() and path.suffix != ".pyc" and not LEFT_OUT.intersection(path.parts):
                     yield f"{package}/{path.relative_to(place).as_posix()}", path.read_bytes()
-    for name in KEPT:
-        if (text := installed.read_text(name)) is not None:
+    for name, otherwise in KEPT.items():
+        if (text := installed.read_text(name) or installed.read_text(otherwise)) is not None:
             yield f"{info}/{name}", text.encode()
     if (licence := installed.read_text("licenses/LICENSE")) is not None:
         yield f"{info}/licenses/LICENSE", licence.encode()
