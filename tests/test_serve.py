@@ -376,7 +376,8 @@ def test_more_than_may_wait_are_told_to_come_back(gpt):
         with ThreadPoolExecutor(8) as pool:
             said = [*pool.map(lambda _: server.ask("/api/sample", body)[:2], range(8))]
         statuses = [status for status, _ in said]
-        assert statuses.count(200) >= 3 and statuses.count(200) + statuses.count(429) == 8 and 429 in statuses
+        # One that came just before, and is not begun yet, is one of the two that wait.
+        assert statuses.count(200) >= 2 and statuses.count(200) + statuses.count(429) == 8 and 429 in statuses
         assert all(headers["Retry-After"] == "1" for status, headers in said if status == 429)
 
 
@@ -400,7 +401,7 @@ def test_metrics_count_what_was_done(server):
         return float(line.rpartition(" ")[2])
 
     assert value(after, "minigrad_tokens_written_total") == value(before, "minigrad_tokens_written_total") + 7
-    assert value(after, "minigrad_writing") == 0
+    until(lambda: value(server.ask("/metrics")[2], "minigrad_writing") == 0)
 
 
 # The command
@@ -444,5 +445,6 @@ def test_the_command_serves_until_it_is_told_to_stop(number):
 def test_a_wrong_call_says_what_is_wrong(words, environment, named, capsys, monkeypatch):
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert main(["serve", str(RUNS / "gpt"), *words]) in (1, 2)
+    with ThreadPoolExecutor(1) as pool:  # a thread has no event loop yet; that of a browser's tests may run in this one
+        assert pool.submit(main, ["serve", str(RUNS / "gpt"), *words]).result() in (1, 2)
     assert named in capsys.readouterr().err

@@ -88,7 +88,8 @@ def test_a_tutorial_runs_draws_its_pictures_and_computes_the_numbers_of_the_sour
             root = ElementTree.fromstring(drawn)
             assert root.tag == "{http://www.w3.org/2000/svg}svg"
             written = [text.text for text in root.iter("{http://www.w3.org/2000/svg}text")]
-            assert set(READ.get(Path(picture).stem, [])) <= set(written) and "0.00" not in written
+            known = READ.get(Path(picture).stem, [])
+            assert set(known) <= set(written) and ("0.00" not in written or not known)
         assert len(drawn) > 500
 
 

@@ -148,7 +148,9 @@ def test_where_it_failed_and_what_was_said_is_in_the_picture(tmp_path):
     data, box = failed(path)
     here = test_where_it_failed_and_what_was_said_is_in_the_picture.__code__
     number = here.co_firstlineno + 4
-    assert box["line"] == f"{__file__}:{number}" and data["note"].startswith(f"test_viz_on_error.py:{number}: matmul")
+    assert box["line"] == f"test_viz_on_error.py:{number}" and data["note"].startswith(
+        f"test_viz_on_error.py:{number}: matmul"
+    )
 
 
 def test_an_error_before_any_op_says_that_there_is_no_graph(tmp_path, capsys):
