@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support import parallel_ranks
-from support.parallel_ranks import COUNTED, FAMILIES, LAYOUTS, trained
+from support.parallel_ranks import COUNTED, FAMILIES, LAYOUTS, WITH_EXPERTS, trained
 
 import minigrad as mg
 from minigrad import nn, optim
@@ -91,6 +91,19 @@ def test_a_divided_model_trains_on_a_device_that_is_as_strict_as_cupy(told, alon
     losses, expected, _ = alone("bert")
     np.testing.assert_allclose(seen, losses, rtol=0, atol=1e-10)
     assert_same(weights, expected)
+
+
+@with_mpi
+@pytest.mark.parametrize("number", range(len(WITH_EXPERTS)), ids=[str(layout) for layout in WITH_EXPERTS])
+def test_experts_are_held_and_their_positions_sent_as_the_formulas_say(told, number):
+    """What a rank sends back depends on what it was given: of all-to-all, the formula holds for a tensor group as a whole."""
+    ranks, tensor = told["experts"][number], WITH_EXPERTS[number]["tensor"]
+    for start in range(0, 4, tensor):
+        group = ranks[start : start + tensor]
+        sent = [one["step"]["tensor"].pop("all_to_all") for one in group]
+        assert sum(sent) == sum(one["expected"]["traffic"]["tensor"].pop("all_to_all") for one in group) > 0
+    for one in ranks:
+        assert (one["step"], one["held"]) == (one["expected"]["traffic"], one["expected"]["memory"])
 
 
 @with_mpi

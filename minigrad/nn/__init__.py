@@ -13,6 +13,7 @@ from .layers import (
     containers,
     convolutions,
     dropout,
+    experts,
     images,
     linear,
     losses,
@@ -26,6 +27,7 @@ from .layers.activations import *  # noqa: F403
 from .layers.containers import *  # noqa: F403
 from .layers.convolutions import *  # noqa: F403
 from .layers.dropout import *  # noqa: F403
+from .layers.experts import *  # noqa: F403
 from .layers.images import *  # noqa: F403
 from .layers.linear import *  # noqa: F403
 from .layers.losses import *  # noqa: F403
@@ -54,6 +56,7 @@ __all__ += activations.__all__
 __all__ += containers.__all__
 __all__ += convolutions.__all__
 __all__ += dropout.__all__
+__all__ += experts.__all__
 __all__ += images.__all__
 __all__ += linear.__all__
 __all__ += losses.__all__

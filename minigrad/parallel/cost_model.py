@@ -33,6 +33,8 @@ class Load:
     length: int
     dim: int
     itemsize: int
+    experts: int = 0  # in the place of each MLP
+    active: int = 0
 
     @property
     def activation(self) -> int:
@@ -41,7 +43,10 @@ class Load:
 
 
 def traffic(placed: Sequence[Placement], mesh: Mesh, counts: Sequence[int], load: Load) -> dict[str, dict[str, int]]:
-    """The bytes of each kind of collective of a rank in a step, by group, as `Mesh.traffic` counts them."""
+    """The bytes of each kind of collective of a rank in a step, by group, as `Mesh.traffic` counts them.
+
+    Of all-to-all it is the mean over a tensor-parallel group: what a rank sends back depends on what it was given.
+    """
     return {
         "data": _of_data(placed, mesh, load),
         "pipeline": _of_pipeline(mesh, load),
@@ -56,14 +61,21 @@ def _of_tensor(placed: Sequence[Placement], mesh: Mesh, blocks: int, load: Load)
     again = layout.recompute or layout.shard == 3  # forwards are computed twice
     size, forwards = load.activation, 2 if again else 1
     tokens = load.rows * load.length * load.itemsize
-    found = {"all_reduce": ends * size + (2 * tokens if mesh.is_last else 0)}
+    parts = (1 if load.experts else 2) * blocks * (forwards + 1)  # attentions and MLPs
+    found = {"all_reduce": ends * size + (2 * tokens if mesh.is_last else 0), "all_gather": 0}
     if mesh.is_last:
         found["all_gather"] = layout.tensor * tokens
     if layout.sequence:
-        found["all_gather"] = found.get("all_gather", 0) + (2 * blocks * (forwards + 1) + ends) * size
-        found["reduce_scatter"] = 2 * blocks * (forwards + 1) * size
+        found["all_gather"] += (parts + ends) * size
+        found["reduce_scatter"] = parts * size
     else:
-        found["all_reduce"] += 2 * blocks * (forwards + 1) * size
+        found["all_reduce"] += parts * size
+    if load.experts:
+        here = blocks * load.rows * load.experts * load.itemsize
+        found["all_to_all"] = 2 * blocks * (forwards + 1) * load.active * size // layout.tensor
+        found["all_gather"] += forwards * blocks * layout.tensor * load.experts * 8
+        found["all_gather"] += 0 if layout.sequence else (forwards + 1) * blocks * size
+        found["all_reduce"] += forwards * 2 * here
     found = {kind: load.pieces * count for kind, count in found.items()}
     found["all_reduce"] += sum(_summed(h, mesh) for h in placed if h.partial)  # the gradients of norms, once a step
     return {kind: count for kind, count in found.items() if count}
@@ -74,7 +86,7 @@ def _of_pipeline(mesh: Mesh, load: Load) -> dict[str, int]:
     length = load.length
     if mesh.layout.sequence and mesh.layout.tensor > 1:
         length = part_sizes(load.length, mesh.layout.tensor)[mesh.tensor]
-    sent = neighbours * load.pieces * load.rows * length * load.dim * load.itemsize
+    sent = neighbours * load.pieces * load.rows * (length * load.dim + (load.experts > 0)) * load.itemsize
     return {"send": sent} if sent else {}
 
 

@@ -90,14 +90,14 @@ class FullState:
         mine = None
         if mesh.pipeline == placement.stages[0] and placement.is_on(mesh.pipeline, mesh.tensor):
             q, state = self.local(placement.p)
-            if (mesh.data == 0 or is_sharded) and (placement.spec is not None or mesh.tensor == 0):
+            if (mesh.data == 0 or is_sharded) and (placement.spec is not None or mesh.tensor == placement.owner):
                 mine = to_numpy(q.data if not kind else state[kind])
         if world.rank:
             if mine is not None:
                 world.send(mine, 0)
             return None
         whole = np.empty(shape, placement.p.dtype)
-        for tensor in range(mesh.layout.tensor if placement.spec is not None else 1):
+        for tensor in [placement.owner] if placement.spec is None else range(mesh.layout.tensor):
             local = placement.local_shape(tensor) if shape == placement.shape else shape
             pieces: list[Any] = []
             for data in range(mesh.shape[0] if is_sharded else 1):

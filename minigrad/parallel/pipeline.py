@@ -15,7 +15,8 @@ from typing import Any
 from ..engine.modes import no_grad
 from ..engine.tensor import Tensor
 from ..errors import ArgumentError
-from ..nn import Decoder, Encoder, Module, TransformerBlock
+from ..nn import Decoder, Encoder, MixtureOfExperts, Module, TransformerBlock, imbalances
+from ..nn.layers.experts import collected
 from ..ops.creation import zeros
 from ..random import position, shard_of_step, skip_keys
 from ..transforms import recompute
@@ -107,13 +108,13 @@ def plan_pipeline(model: Module, mesh: Mesh, pass_state: PassState, patches: Pat
         if block.cross_attention is not None:
             patches.wrap(block, partial(_remembering, pass_state))
         if index == end - 1 and not mesh.is_last:
-            patches.wrap(block, partial(_sent, mesh, pass_state))
+            patches.wrap(block, partial(_sent, mesh, pass_state, block))
 
 
 def keys_of(block: TransformerBlock) -> int:
     """How many keys for random numbers a block takes in training: a stage that has not got it passes over as many."""
     weight = next(p for p in block.parameters() if p.ndim == 1 or p.ndim == 2)
-    dim = block.mlp.up.weight.shape[1]
+    dim = block.dim
     x = zeros((1, 1, dim), dtype=weight.dtype, device=weight.device)
     crossing = block.cross_attention
     memory = None if crossing is None else zeros((1, 1, crossing.key_dim), dtype=weight.dtype, device=weight.device)
@@ -141,8 +142,16 @@ def _received(
     group, source = mesh.pipeline_group, mesh.pipeline - 1
     made = receive(x.shape, x.dtype, group, source, x.device)
     pass_state.memory = None if memory is None else receive(memory.shape, memory.dtype, group, source, x.device)
+    if (found := _imbalances_of(block)) is not None:
+        found.append(receive(x.shape[:1], x.dtype, group, source, x.device))
     pass_state.active = True
     return made
+
+
+def _imbalances_of(block: Module) -> list[Tensor] | None:
+    """The list to which mixtures of experts add; None if they do not, or nobody collects."""
+    is_mixture = isinstance(block.mlp, MixtureOfExperts) and block.training
+    return collected() if is_mixture else None
 
 
 def _remembering(pass_state: PassState, forward: Any, x: Any, memory: Any = None, **given: Any) -> Tensor:
@@ -150,7 +159,9 @@ def _remembering(pass_state: PassState, forward: Any, x: Any, memory: Any = None
     return forward(x, memory if pass_state.memory is None else pass_state.memory, **given)
 
 
-def _sent(mesh: Mesh, pass_state: PassState, forward: Any, x: Any, memory: Any = None, **given: Any) -> Tensor:
+def _sent(
+    mesh: Mesh, pass_state: PassState, block: Module, forward: Any, x: Any, memory: Any = None, **given: Any
+) -> Tensor:
     """The last block of this stage, and what the next stage needs."""
     made = forward(x, memory, **given)
     group, to = mesh.pipeline_group, mesh.pipeline + 1
@@ -159,6 +170,8 @@ def _sent(mesh: Mesh, pass_state: PassState, forward: Any, x: Any, memory: Any =
         pass_state.token = pass_state.token + send(
             memory if pass_state.memory is None else pass_state.memory, group, to
         )
+    if (found := _imbalances_of(block)) is not None:
+        pass_state.token = pass_state.token + send(sum(found[1:], found[0]), group, to)
     pass_state.active = False
     return placeholder(made.shape, made.dtype, made.device)
 
@@ -173,12 +186,16 @@ def recomputed(pass_state: PassState, forward: Any, x: Any, memory: Any = None, 
     """A block whose activations are computed again in the backward, with the same sequence length."""
     length, remembered = pass_state.length, pass_state.memory
 
-    def run(x: Any, memory: Any) -> Tensor:
+    def run(x: Any, memory: Any) -> list[Tensor]:
         outer, pass_state.length, pass_state.memory = (pass_state.length, pass_state.memory), length, remembered
         try:
-            return forward(x, memory, **given)
+            with imbalances() as found:
+                made = forward(x, memory, **given)
+            return [made, *found]
         finally:
             pass_state.length, pass_state.memory = outer
 
-    made: Tensor = recompute(run)(x, memory)
+    made, *uneven = recompute(run)(x, memory)
+    if (found := collected()) is not None:
+        found.extend(uneven)
     return made

@@ -20,8 +20,8 @@ __all__ = ["Placement", "placements"]
 class Placement:
     """A parameter of the whole model: its shape, how tensor-parallel ranks shard it, and which stages have it.
 
-    Without a spec it is replicated, or on the first tensor-parallel rank alone if `only_first`; with `partial`, the gradients of
-    replicas are terms of a sum.
+    Without a spec it is replicated, or on tensor-parallel rank `only` alone; with `partial`, the gradients of replicas are
+    terms of a sum.
     """
 
     name: str
@@ -29,17 +29,22 @@ class Placement:
     shape: tuple[int, ...]
     spec: PartitionSpec | None
     stages: tuple[int, ...]
-    only_first: bool
+    only: int | None
     partial: bool
     trained: bool
 
     def is_on(self, stage: int, tensor: int) -> bool:
         """Whether a rank with this place has it, or a shard of it."""
-        return stage in self.stages and not (self.only_first and tensor)
+        return stage in self.stages and self.only in (None, tensor)
 
     def is_counted(self, stage: int, tensor: int) -> bool:
         """Whether this place is the one that counts it, of those that have replicas."""
-        return stage == self.stages[0] and not (tensor and self.spec is None)
+        return stage == self.stages[0] and (self.spec is not None or tensor == self.owner)
+
+    @property
+    def owner(self) -> int:
+        """Which tensor-parallel rank gives its value, if it is not sharded over them."""
+        return self.only or 0
 
     def local_shape(self, tensor: int) -> tuple[int, ...]:
         """The shape of a tensor-parallel rank's shard."""
@@ -62,7 +67,14 @@ def placements(
     plan = plan_tensor(model, mesh, state, Patches() if patches is None else patches)
     return [
         Placement(
-            name, p, p.shape, plan.specs.get(id(p)), stages, id(p) in plan.first, id(p) in plan.partial, p.requires_grad
+            name,
+            p,
+            p.shape,
+            plan.specs.get(id(p)),
+            stages,
+            plan.only.get(id(p)),
+            id(p) in plan.partial,
+            p.requires_grad,
         )
         for (name, p), stages in zip(model.named_parameters(), _stages(model, counts, uses))
     ]

@@ -22,6 +22,7 @@ from ..nn import (
     Embedding,
     Encoder,
     Linear,
+    MixtureOfExperts,
     Module,
     MultiHeadAttention,
     Parameter,
@@ -32,6 +33,7 @@ from ..nn import (
 from ..ops.creation import tensor
 from ..random import part_of_draws
 from .collectives import all_gather, all_reduce, part, reduce_scatter, replicated
+from .experts import experts_inside, plan_experts
 from .mesh import Mesh, part_edges
 from .partition_spec import PartitionSpec
 from .pass_state import PassState
@@ -49,21 +51,24 @@ class TensorPlan:
 
     specs: dict[int, PartitionSpec]
     partial: set[int]  # replicated, but each rank has only a term of their gradient
-    first: set[int]  # on the first rank alone
+    only: dict[int, int]  # on this rank alone
 
 
 def plan_tensor(model: Module, mesh: Mesh, pass_state: PassState, patches: Patches) -> TensorPlan:
     """Plan the patches of a model, and say how its parameters are sharded."""
-    plan, count = TensorPlan({}, set(), set()), mesh.layout.tensor
+    plan, count = TensorPlan({}, set(), {}), mesh.layout.tensor
     sequential = _sequential(model) if mesh.layout.sequence and count > 1 else set()
+    inside = experts_inside(model)
     for path, module in model.named_modules():
         if isinstance(module, VocabularyHead):
             _plan_vocabulary(model, path, module, mesh, pass_state, patches, plan)
-        if count == 1:
+        if count == 1 or id(module) in inside:
             continue
         along = pass_state if id(module) in sequential else None
         if isinstance(module, MultiHeadAttention):
             _plan_attention(path, module, mesh, along, patches, plan)
+        elif isinstance(module, MixtureOfExperts):
+            plan_experts(path, module, mesh, pass_state, along is not None, patches, plan)
         elif isinstance(module, MLP):
             _plan_mlp(path, module, mesh, along, patches, plan)
         elif isinstance(module, RelativePositions):
@@ -135,7 +140,7 @@ def _row_parallel(path: str, layer: Any, ranges: Ranges, mesh: Mesh, patches: Pa
     plan.specs[id(layer.weight)] = PartitionSpec(1, ranges)
     if layer.bias is not None:
         _check_weight(f"{path}.bias", layer.bias)
-        plan.first.add(id(layer.bias))
+        plan.only[id(layer.bias)] = 0
         if mesh.tensor:
             patches.set(layer, "bias", None)
 

@@ -40,6 +40,9 @@ class GPTConfig(Config):
     logit_softcap: float | None = option(
         None, "c, for logits that become c * tanh(logits / c); none to leave them", least=0
     )
+    experts: int = option(0, "how many experts in the place of each MLP; 0 for none", least=0)
+    active: int = option(2, "how many of them each token uses", least=1)
+    balance: float = option(0.01, "how much their uneven use counts in the loss", least=0)
     rotary: dict[str, Any] = option({}, "further options of nn.RotaryPositions")
     block: dict[str, Any] = option({}, "further options of nn.TransformerBlock, such as kv_heads")
     dropout: float = option(0.0, "the share of numbers that is dropped while training", least=0)
@@ -87,6 +90,11 @@ class GPTConfig(Config):
             f"vocab={self.vocab} is too small for tokenizer=bpe",
             "vocab=261 (all bytes and the special tokens) or more",
         )
+        _require(
+            not self.experts or self.active <= self.experts,
+            f"active={self.active} is more than there are experts",
+            f"active up to experts={self.experts}",
+        )
         _require(self.lr_end <= 1, f"lr_end={self.lr_end} is more than all", "lr_end up to 1")
 
 
@@ -119,11 +127,12 @@ def build(config: GPTConfig) -> Any:
     hidden = config.hidden
     if hidden is None and config.activation in ("swiglu", "geglu", "geglu_tanh", "reglu"):
         hidden = max(1, 8 * config.dim // 3)  # three matrices then have as many weights as two with 4 dim
+    experts = {"experts": config.experts, "active": config.active} if config.experts else {}
     model = GPT(
         config.vocab, config.context, config.layers, config.heads, config.dim, hidden=hidden,
         positions=config.positions, norm=config.norm, activation=config.activation, bias=config.bias,
         dropout=config.dropout, eps=config.eps, tied=config.tied, scaled=config.scaled, logit_softcap=config.logit_softcap,
-        rotary=config.rotary, **config.block,
+        rotary=config.rotary, balance=config.balance, **{**experts, **config.block},
     )  # fmt: skip
     return add_lora(model, config.lora) if config.lora else model
 

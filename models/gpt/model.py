@@ -42,13 +42,14 @@ class GPT(nn.Module):
         tied: bool = True,
         scaled: bool = False,
         logit_softcap: float | None = None,
+        balance: float = 0.01,
         rotary: Mapping[str, Any] | None = None,
         **block: Any,
     ):
         self.context = context
         # Tokens start small beside sines, which go up to 1, so they are enlarged as in "Attention is all you need".
         self.scale = dim**0.5 if scaled or positions == "sinusoidal" else 1.0
-        self.logit_softcap = logit_softcap
+        self.logit_softcap, self.balance = logit_softcap, balance
         self.positions: Any = None
         with nn.init.skip():  # every matrix is drawn once, below
             self.tokens = nn.Embedding(vocab, dim)
@@ -88,13 +89,16 @@ class GPT(nn.Module):
         """With a cache, `tokens` are only those that it has not seen.
 
         `mask` (B, S) is False for padding, which may stand before or after the tokens; S counts what the cache has seen. With
-        `targets` (B, T), the result is their summed cross-entropy in the place of the logits.
+        `targets` (B, T), the result is their summed cross-entropy in the place of the logits; in training, `balance` times
+        the imbalance of experts counts for each token as well.
         """
-        x = self._encoded(tokens, cache, mask)  # (B, T) -> (B, T, C)
         if targets is None:
-            return self._scored(x)  # (B, T, C) -> (B, T, vocab)
+            return self._scored(self._encoded(tokens, cache, mask))  # (B, T) -> (B, T, C) -> (B, T, vocab)
+        with nn.imbalances() as uneven:
+            x = self._encoded(tokens, cache, mask)
         scores = self._capped(self.vocabulary.scores(x, self._table))
-        return self.vocabulary.cross_entropy(scores, targets, ignore_index=IGNORED)
+        wrong = self.vocabulary.cross_entropy(scores, targets, ignore_index=IGNORED)
+        return wrong + self.balance * x.shape[1] * sum(row.sum() for row in uneven) if uneven else wrong
 
     def next_logits(self, tokens: Any, cache: Any = None, mask: Any = None) -> mg.Tensor:
         """The logits of what comes after the last token alone, which spare a long prompt the others: (B, T) -> (B, vocab)."""

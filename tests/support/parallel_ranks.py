@@ -51,6 +51,23 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {  # models as imported ones o
             "decoder": {"recurrence": "ssru"},
         },
     ),
+    "qwen2": ("gpt", {**LLAMA, "block": {"kv_heads": 2, "attention_bias": True, "out_bias": False}}),
+    "bart": (
+        "translator",
+        {
+            **SIZES["translator"], "norm_first": False, "positions": "learned", "position_options": {"max_length": 64}, "embedding_norm": True,
+            "head_bias": True, "activation": "gelu",
+        },
+    ),
+    "t5": (
+        "translator",
+        {
+            **SIZES["translator"], "positions": "relative", "position_options": {"buckets": 8, "distance": 16}, "scaled": False,
+            "separate": "head", "logit_scale": 0.25, "activation": "geglu_tanh",
+            "block": {"norm": "rms", "bias": False, "head_dim": 6, "scale": 1.0},
+        },
+    ),
+    "mixture": ("gpt", {**SIZES["gpt"], "experts": 5, "balance": 0.3, "activation": "swiglu", "hidden": 24}),
     "adapters": ("gpt", {**SIZES["gpt"], "layers": 2, "lora": 2}),
 }  # fmt: skip
 LAYOUTS: list[tuple[str, dict[str, Any]]] = [
@@ -70,6 +87,15 @@ LAYOUTS: list[tuple[str, dict[str, Any]]] = [
     ("neox", {"tensor": 4}),
     ("bert-base", {"tensor": 2, "pipeline": 2}),
     ("marian", {"tensor": 2, "pipeline": 2}),
+    ("qwen2", {"tensor": 2, "pipeline": 2}),
+    ("bart", {"tensor": 2, "pipeline": 2}),
+    ("t5", {"tensor": 2, "pipeline": 2}),
+    ("t5", {"pipeline": 2, "shard": 3}),
+    ("mixture", {"tensor": 2, "pipeline": 2}),
+    ("mixture", {"tensor": 4, "sequence": False, "recompute": True}),
+    ("mixture", {"tensor": 2, "shard": 3}),
+    ("mixture", {"pipeline": 3, "schedule": "gpipe"}),  # on three ranks
+    ("mixture", {"shard": 2}),
     ("adapters", {"pipeline": 2, "shard": 1}),
 ]
 STEPS = 4
@@ -227,20 +253,28 @@ def one_job(folder: Path, job: dict[str, Any]) -> Any:
     if "timed" in job:
         return timed(**job["timed"])
     if "network" in job:
-        return all_reduced(job["network"])
+        return all_gathered(job["network"])
     return counted(Layout(**job["counted"])) if "counted" in job else killed(folder, job)
 
 
-def all_reduced(size: int, times: int = 20) -> float:
-    """The median seconds of an all-reduce of so many numbers in float32."""
-    world, array = process_group(), np.zeros(size, np.float32)
-    found = []
-    for _ in range(times):
+def all_gathered(size: int, times: int = 20) -> float:
+    """The seconds that an all-gather of so many numbers in float32 adds to products of matrices, which keep all cores busy."""
+    world = process_group()
+    counts = part_sizes(size, world.size)
+    array = np.zeros(counts[world.rank], np.float32)
+    a = np.random.default_rng(0).random((384, 384), np.float32)
+
+    def loop(is_gathered: bool) -> float:
         world.all_gather(None)
         begin = time.perf_counter()
-        world.all_reduce([array])
-        found.append(time.perf_counter() - begin)
-    return float(np.median(found))
+        for _ in range(times):
+            a @ a
+            if is_gathered:
+                world.all_gather_array(array, counts)
+        world.all_gather(None)
+        return (time.perf_counter() - begin) / times
+
+    return float(np.median([loop(True) - loop(False) for _ in range(9)]))
 
 
 def main() -> None:
@@ -259,10 +293,10 @@ def main() -> None:
         (folder / f"told-{world.size}.json").write_text(json.dumps(told))
 
 
-def counted(layout: Layout) -> list[dict[str, Any]]:
+def counted(layout: Layout, experts: int = 0) -> list[dict[str, Any]]:
     """For each rank, what a step of gpt communicates and holds, as counted and by the formulas."""
     spec, _ = named("gpt")
-    config = configure(spec, None, {**SIZES["gpt"], "layers": 8, "vocab": 64})
+    config = configure(spec, None, {**SIZES["gpt"], "layers": 8, "vocab": 64, "experts": experts})
     mg.manual_seed(3)
     model = spec.build(config)
     batch = spec.example(config)
@@ -279,7 +313,7 @@ def counted(layout: Layout) -> list[dict[str, Any]]:
 
     def foresee(trainer: Any, _: Any) -> None:
         mesh, distributed = trainer.mesh, trainer.distributed
-        load = Load(layout.pieces, 8 // mesh.shape[0] // layout.pieces, 8, config.dim, 4)
+        load = Load(layout.pieces, 8 // mesh.shape[0] // layout.pieces, 8, config.dim, 4, experts, config.active)
         expected["traffic"] = traffic(distributed.placements, mesh, distributed.counts, load)
         expected["memory"] = memory(distributed.placements, mesh)
 
@@ -299,6 +333,8 @@ COUNTED = [
     {"shard": 3}, {"pipeline": 2, "shard": 3}, {"tensor": 2, "shard": 3}, {"tensor": 4}, {"pipeline": 4}, {"pipeline": 2},
 ]  # fmt: skip
 
+WITH_EXPERTS = [{"tensor": 2, "pipeline": 2}, {"tensor": 4, "sequence": False}, {"tensor": 2, "shard": 3}]
+
 
 def of_the_suite(folder: Path) -> dict[str, Any]:
     """What the tests look at."""
@@ -314,6 +350,7 @@ def of_the_suite(folder: Path) -> dict[str, Any]:
         seen, weights, _ = trained("bert", Layout(tensor=2, pipeline=2), device="fake", out=folder / "device")
         told["device"] = [seen, {key: value.tolist() for key, value in weights.items()}]
         told["counted"] = [counted(Layout(**layout)) for layout in COUNTED]
+        told["experts"] = [counted(Layout(**layout), experts=6) for layout in WITH_EXPERTS]
         trained("gpt", Layout(tensor=2, pipeline=2), steps=2, out=folder / "run", save_every=2, seed=5)
         _, weights, _ = trained("gpt", Layout(pipeline=2, shard=3), out=folder / "run", again=True, seed=5)
         told["resumed"] = {key: value.tolist() for key, value in weights.items()}

@@ -14,6 +14,7 @@ from ...engine.tensor import Tensor
 from ...errors import ArgumentError, CallError, nearest
 from ..layers.containers import ModuleList
 from ..layers.dropout import Dropout
+from ..layers.experts import MixtureOfExperts
 from ..layers.linear import check_sizes
 from ..layers.mlp import MLP
 from ..layers.normalization import LayerNorm, RMSNorm
@@ -45,8 +46,9 @@ class TransformerBlock(Module):
     is that of the first two where it is to differ, as in fairseq, which has none there. `hidden` is 4·dim unless given.
 
     `attention_bias`, `out_bias` (of the last layer of an attention) and `mlp_bias` are `bias`, which is also that of the
-    norms, unless given. With `recurrence="ssru"` an `nn.SSRU` takes the place of self-attention. The other options are
-    those of `nn.MultiHeadAttention`.
+    norms, unless given. With `recurrence="ssru"` an `nn.SSRU` takes the place of self-attention, with `experts` an
+    `nn.MixtureOfExperts` that of the MLP, `active` of them for each position. The other options are those of
+    `nn.MultiHeadAttention`.
 
     >>> import minigrad as mg
     >>> block = mg.nn.TransformerBlock(8, heads=2, causal=True)
@@ -79,6 +81,8 @@ class TransformerBlock(Module):
         window: int | None = None,
         softcap: float | None = None,
         recurrence: str | None = None,
+        experts: int = 0,
+        active: int = 2,
         bias: bool = True,
         attention_bias: bool | None = None,
         out_bias: bool | None = None,
@@ -89,6 +93,7 @@ class TransformerBlock(Module):
         _check_options(norm_first, sandwich, parallel, causal, cross, recurrence)
         place: dict[str, Any] = {"dtype": dtype, "device": device}
         inner = dropout if inner_dropout is None else inner_dropout
+        self.dim = dim
         self.norm_first, self.causal, self.parallel = norm_first, causal, parallel
         self.new_norm = partial(make_norm, norm, dim, eps, bias, dtype, device)
         shared: dict[str, Any] = {
@@ -108,7 +113,12 @@ class TransformerBlock(Module):
         self.cross_post_norm = self.new_norm() if sandwich and cross else None
         self.mlp_norm = self.new_norm()
         wide = bias if mlp_bias is None else mlp_bias
-        self.mlp = MLP(dim, 4 * dim if hidden is None else hidden, activation, wide, inner, **place)
+        hidden = 4 * dim if hidden is None else hidden
+        self.mlp: Any = (
+            MixtureOfExperts(dim, hidden, experts, active, activation, wide, **place)
+            if experts
+            else MLP(dim, hidden, activation, wide, inner, **place)
+        )
         self.mlp_post_norm = self.new_norm() if sandwich else None
         self.dropout = Dropout(dropout)
 

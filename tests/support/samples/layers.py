@@ -204,6 +204,7 @@ CASES = {
     "LSTMCell": Case(lambda: Step(nn.LSTMCell(4, 5)), lambda t: _step(t, t.LSTMCell(4, 5)), (8, 4)),
     "SSRU": Case(lambda: nn.SSRU(4), None, (8, 3, 4)),
     "MLP": Case(lambda: nn.MLP(4, 6), None, (8, 3, 4)),
+    "MixtureOfExperts": Case(lambda: nn.MixtureOfExperts(4, 6, experts=3, active=2), None, (8, 3, 4)),
     "MLP of LLaMA": Case(lambda: nn.MLP(4, 3, "swiglu"), None, (8, 3, 4)),
     "MultiHeadAttention": Case(lambda: nn.MultiHeadAttention(4, 2), None, (8, 3, 4)),
     "MultiHeadAttention in groups": Case(
