@@ -2,13 +2,14 @@
 
     python -m benchmarks.forecast [--quick] [--json] [--write]
 
-What a plan needs is measured first: the rate of a core, the share of it at which a block goes, and how long all-reduces of a small and of a large
-array take. The cores are shared: with 4 ranks on 2 cores each rank is given half of one. Prints for each layout the seconds of a step, measured
-(the median) and foreseen, and their ratio.
+What a plan needs is measured, all cores busy: how long all-gathers of a small and of a large array take between products of matrices, once for each
+number of ranks; and, before and after the steps of each layout, the rate of a core, how much faster it is alone, and at which share of the rate
+a block goes. 4 ranks share 2 cores. Prints for each layout the seconds of a step, measured (the median) and foreseen, and their ratio.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 import statistics
@@ -17,8 +18,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from minigrad import zoo
 from minigrad.parallel import Layout
-from minigrad.parallel.machine_speed import measured_rate
+from minigrad.parallel.machine_speed import measured_boost, measured_efficiency, measured_rate
+from minigrad.parallel.pipeline import blocks_of
 from minigrad.parallel.planning import Cluster
 from minigrad.runtime.threads import available_cores
 from minigrad.zoo.planning import plan
@@ -45,13 +48,20 @@ def told(ranks: int, folder: Path, job: dict[str, Any]) -> Any:
     return json.loads((folder / f"told-{ranks}.json").read_text())
 
 
-def cluster_of(ranks: int, folder: Path, rate: float) -> Cluster:
-    """This machine, as so many ranks see it."""
-    shares = min(len(available_cores()) / ranks, 1)
-    small, large = (told(ranks, folder, {"network": size}) for size in (1, 2**21))  # numbers in float32
-    rounds = 2 * (ranks - 1)
-    latency, speed = small / rounds, rounds * 4 * 2**21 / ranks / max(large - small, 1e-9)
-    return Cluster(1, ranks, 1e12, rate=rate * shares, threads=1, inside=speed, inside_latency=latency)
+def cluster_of(ranks: int, folder: Path) -> Cluster:
+    """This machine, as so many ranks see it; how fast it computes is measured later."""
+    cores = len(available_cores())
+    small, large = (max(told(ranks, folder, {"network": size}), 1e-6) for size in (ranks, 2**21))  # numbers in float32
+    rounds = ranks - 1
+    latency, speed = small / rounds, rounds * 4 * 2**21 / ranks / max(large - small, 1e-6)
+    return Cluster(1, cores, 1e12, threads=cores / ranks, inside=speed, inside_latency=latency)
+
+
+def speeds() -> dict[str, float]:
+    """How fast this machine computes at the moment."""
+    block = blocks_of(zoo.create("gpt", **SIZES))[0][1]
+    rate = measured_rate()
+    return {"rate": rate, "boost": measured_boost(), "efficiency": measured_efficiency(block, SIZES["context"], rate)}
 
 
 def main() -> int:
@@ -62,13 +72,13 @@ def main() -> int:
     folder = Path(tempfile.mkdtemp())
     chosen = LAYOUTS[:1] if options.quick else LAYOUTS
     try:
-        rate = measured_rate()
-        clusters = {ranks: cluster_of(ranks, folder, rate) for ranks in dict.fromkeys(ranks for ranks, _ in chosen)}
+        clusters = {ranks: cluster_of(ranks, folder) for ranks in dict.fromkeys(ranks for ranks, _ in chosen)}
         rows = [row(ranks, layout, clusters, folder, 3 if options.quick else 8) for ranks, layout in chosen]
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     lines = [
-        f"a core does {rate / 1e9:.0f} GFLOP/s in products while the others do, and {rows[0]['efficiency']:.0%} of it in a block"
+        f"a core does {middle(rows, 'rate') / 1e9:.0f} GFLOP/s in products while the others do, {middle(rows, 'boost'):.2f} times that alone, "
+        f"and {middle(rows, 'efficiency'):.0%} of it in a block (medians)"
     ]
     lines += [
         f"{ranks} ranks: {1e6 * one.inside_latency:.0f} us and {one.inside / 1e9:.2f} GB/s from rank to rank"
@@ -81,7 +91,7 @@ def main() -> int:
     ]
     wrong = [abs(one["foreseen"] / one["measured"] - 1) for one in rows]
     lines.append(f"\nerror: {statistics.median(wrong):.0%} in the median, {max(wrong):.0%} at most")
-    detail = {"machine": machine(), "rate": rate, "layouts": rows}
+    detail = {"machine": machine(), "layouts": rows}
     conclude(
         options,
         TITLE,
@@ -91,17 +101,23 @@ def main() -> int:
     return 0
 
 
+def middle(rows: list[dict[str, Any]], name: str) -> float:
+    return statistics.median(one[name] for one in rows)
+
+
 def row(ranks: int, layout: dict[str, Any], clusters: dict[int, Cluster], folder: Path, steps: int) -> dict[str, Any]:
     """A layout, measured and foreseen."""
     task = {"sizes": SIZES, "batch": BATCH, "layout": layout, "steps": steps}
+    before = speeds()
     measured = statistics.median(told(ranks, folder, {"timed": task})[1:])
     wanted = Layout(**layout)
-    (one,) = [one for one in plan("gpt", clusters[ranks], BATCH, SIZES) if one.layout == wanted]
-    clusters[ranks] = one.cluster  # whose efficiency is known now
+    known = {name: (value + after) / 2 for (name, value), after in zip(before.items(), speeds().values())}
+    cluster = dataclasses.replace(clusters[ranks], **known)
+    (one,) = [one for one in plan("gpt", cluster, BATCH, SIZES) if one.layout == wanted]
     print(f"{shown(layout)}: {measured:.3f} s, foreseen {one.seconds:.3f}", file=sys.stderr)
     return {
         "ranks": ranks, "layout": shown(layout), "measured": measured, "foreseen": one.seconds,
-        "computing": one.computing, "efficiency": one.cluster.efficiency,
+        "computing": one.computing, **known,
     }  # fmt: skip
 
 

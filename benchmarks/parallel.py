@@ -85,9 +85,11 @@ class Trials:
 
     def told(self, ranks: int, jobs: Any) -> Any:
         """What rank 0 of a job that succeeds tells."""
+        told = self.folder / f"told-{ranks}.json"
+        told.unlink(missing_ok=True)
         done = launch(ranks, self.folder, jobs)
-        assert done.returncode == 0, f"{jobs}: {done.stderr[-2000:]}"
-        return json.loads((self.folder / f"told-{ranks}.json").read_text())
+        assert done.returncode == 0 and told.exists(), f"{jobs}: {done.stderr[-2000:]}"
+        return json.loads(told.read_text())
 
     def alone(self, model: str, dtype: str) -> Any:
         """The losses and weights that one process makes of a model."""

@@ -16,6 +16,7 @@ from minigrad.parallel.pipeline import schedule
 from minigrad.parallel.placement import placements
 from minigrad.parallel.planning import Cluster, layouts_for, simulated
 from minigrad.parallel.profiling import profile_blocks
+from minigrad.zoo.plan_picture import plan_picture
 from minigrad.zoo.planning import fits, plan
 
 SMALL = {"layers": 4, "dim": 32, "heads": 4, "context": 16, "vocab": 300}
@@ -36,7 +37,7 @@ def test_memory_of_all_ranks_of_a_layout_adds_up_to_the_whole():
         mesh = Mesh.imagined(layout, 8, rank)
         placed = placements(model, mesh, (2, 2), uses)
         total += memory(placed, mesh)["parameters"]
-    norms = sum(h.p.data.nbytes for h in placed if h.spec is None and not h.only_first)
+    norms = sum(h.p.data.nbytes for h in placed if h.spec is None and h.only is None)
     assert total == whole + norms and len(alike) == 9  # norms are on both tensor-parallel ranks
 
 
@@ -89,6 +90,32 @@ def test_the_command_recommends_a_layout(capsys):
     assert main(["plan", "gpt", *words, "--machines", "2", "--memory", "1k", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert {one["fits"] for one in told["layouts"]} == {False}
+
+
+def test_a_plan_is_drawn(tmp_path, capsys):
+    words = [f"{key}={value}" for key, value in SMALL.items()]
+    picture = tmp_path / "plan.svg"
+    assert main(["plan", "gpt", *words, "--machines", "2", "--cores", "4", "-o", str(picture)]) == 0
+    assert f"wrote {picture}" in capsys.readouterr().out
+    svg = picture.read_text()
+    found = plan("gpt", Cluster(2, 4, 16e9), 64, SMALL)
+    assert svg.count('class="bar"') == 2 * len(found)
+    one = next(one for one in found if one.layout == Layout(pipeline=2))
+    drawn = plan_picture([one, *found], ["pipeline=2", *["other"] * len(found)]).svg()
+    assert drawn.count('class="span"') == 2 * (2 * one.pieces + 1) and ">stage 1<" in drawn
+    assert main(["plan", "gpt", *words, "-o", str(tmp_path / "plan.xyz")]) == 2
+    assert "choose one of .svg, .png, .pdf" in capsys.readouterr().err
+
+
+def test_stages_that_wait_leave_their_cores_to_the_others():
+    alone = Cluster(1, 2, 1e9, boost=1.5, threads=1)
+    assert (alone.ranks, alone.speedup(2), alone.speedup(1)) == (2, 1.0, 1.5)
+    shared = Cluster(1, 2, 1e9, threads=0.5)  # four ranks on two cores
+    assert (shared.ranks, shared.speedup(4), shared.speedup(2), shared.speedup(1)) == (4, 1.0, 2.0, 2.0)
+    plans = [plan("gpt", Cluster(1, 2, 1e12, threads=each, efficiency=1.0), 16, SMALL) for each in (1, 0.5)]
+    two, four = ([one for one in found if one.layout == Layout(pipeline=2)][0] for found in plans)
+    assert two.pieces == four.pieces == 4 and two.bubble == four.bubble == 1 / 5
+    assert four.computing == pytest.approx(4 / 5 * two.computing)  # two pairs of stages fill each other's bubbles
 
 
 def test_a_schedule_is_drawn_with_its_waiting():

@@ -57,21 +57,29 @@ def _arguments(parser: Parser) -> None:
     parser.add_argument(
         "--scale", action="store_true", help=f"simulate more machines as well, up to {SIMULATED:,} ranks"
     )
+    parser.add_argument("-o", "--output", metavar="FILE", help="a picture to write, .svg, .png or .pdf")
     flag_json(parser)
 
 
 def _plan(options: Namespace) -> int:
-    from ..parallel.machine_speed import measured_rate
+    from ..parallel.machine_speed import measured_boost, measured_rate
     from ..parallel.planning import Cluster
     from ..zoo.config import parse_overrides
     from ..zoo.planning import fits, plan
 
     rate = measured_rate()
-    size = {"network": options.network / 8, "latency": options.latency, "rate": rate, "threads": options.threads}
+    size = {
+        "network": options.network / 8, "latency": options.latency, "rate": rate, "boost": measured_boost(), "threads": options.threads,
+    }  # fmt: skip
     cluster = Cluster(options.machines, options.cores, options.memory, **size)
     with usage_errors():
         settings = parse_overrides(options.settings)
         found = plan(options.model, cluster, options.batch, settings)
+    if options.output:
+        from ..zoo.plan_picture import plan_picture
+
+        with usage_errors():
+            plan_picture(found, [_name(one) for one in found]).write(options.output)
     scaled = []
     machines = 2 * options.machines
     while options.scale and machines * cluster.ranks_inside <= SIMULATED:
@@ -85,6 +93,8 @@ def _plan(options: Namespace) -> int:
         print(as_json({"rate": rate, "layouts": [_told(one, cluster) for one in found]}))
         return 0
     cores = cluster.cores // cluster.ranks_inside
+    if options.output:
+        print(printable(f"wrote {options.output}"))
     print(printable(f"{options.model} on {cluster.ranks} ranks of {cores} cores; a core does {rate / 1e9:.0f} GFLOP/s"))
     print(table([HEADS, *[_row(one, cluster) for one in found[:SHOWN]]]))
     if len(found) > SHOWN:

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..nn import Module, TransformerBlock
+from ..nn import MixtureOfExperts, Module, TransformerBlock
 from .cost_model import Load, memory, traffic
 from .mesh import Layout, Mesh, part_sizes
 from .pipeline import blocks_of
@@ -37,7 +37,8 @@ class Cluster:
     inside_latency: float = 5e-6
     rate: float = 2e10  # of one core, as `measured_rate` finds it
     efficiency: float | None = None  # the share of the rate at which a block goes, as `measured_efficiency` finds it
-    threads: int | None = None  # of a rank; all cores of a machine unless given
+    boost: float = 1.0  # how much faster a core is while the others of its machine rest, as `measured_boost` finds it
+    threads: float | None = None  # of a rank; all cores of a machine unless given, less than 1 where ranks share cores
 
     @property
     def ranks(self) -> int:
@@ -45,7 +46,16 @@ class Cluster:
 
     @property
     def ranks_inside(self) -> int:
-        return max(self.cores // (self.threads or self.cores), 1)
+        return max(int(self.cores / (self.threads or self.cores) + 1e-9), 1)
+
+    def speedup(self, active: float) -> float:
+        """How much faster a rank computes while so many of its machine do, than while all do."""
+        return self._throughput(active) / active / (self._throughput(self.ranks_inside) / self.ranks_inside)
+
+    def _throughput(self, ranks: float) -> float:
+        """What so many ranks compute, in cores as fast as they are together."""
+        used = min(ranks * max(self.threads or self.cores, 1), self.cores)
+        return used * (1 + (self.boost - 1) * (self.cores - used) / max(self.cores - 1, 1))
 
     def seconds(self, kind: str, size: float, ranks: int, neighbours: int) -> float:
         """How long a collective of so many bytes takes among ranks that are `neighbours` apart."""
@@ -66,6 +76,7 @@ class Forecast:
     layout: Layout
     cluster: Cluster
     data: int
+    pieces: int  # microbatches
     seconds: float
     computing: float
     communicating: float
@@ -115,8 +126,9 @@ def forecast(
     counts = part_sizes(len(blocks), layout.pipeline)
     rows = math.ceil(batch / data)
     pieces = min(layout.pieces, rows)
-    dim = int(blocks[0][1].mlp.up.weight.shape[1])
-    load = Load(pieces, math.ceil(rows / pieces), length, dim, 4)
+    dim, mlp = blocks[0][1].dim, blocks[0][1].mlp
+    mixture = (len(mlp.experts), mlp.active) if isinstance(mlp, MixtureOfExperts) else ()
+    load = Load(pieces, math.ceil(rows / pieces), length, dim, 4, *mixture)
     busiest: dict[str, float] = {"work": 0.0, "wait": 0.0, "end": 0.0, "bytes": 0.0, "sent": 0.0}
     fullest: dict[str, float] = {}
     for stage in range(layout.pipeline):
@@ -133,18 +145,28 @@ def forecast(
         busiest["work"], busiest["wait"] = max(busiest["work"], work), max(busiest["wait"], each)
         busiest["end"] = max(busiest["end"], end)
     slots = pieces + layout.pipeline - 1
-    steady = slots * (busiest["work"] + busiest["wait"])
-    seconds = steady + busiest["end"]
+    computing = busiest["work"] * sum(1 / rate for rate in _speedups(cluster, layout, pieces))
+    communicating = slots * busiest["wait"] + busiest["end"]
+    seconds = computing + communicating
     mesh = Mesh.imagined(Layout(), 1, 0)
     whole = _held(model, mesh, [len(blocks)], uses, known)
     ideal = _work(whole, mesh, [len(blocks)], Load(1, batch, length, dim, 4), cluster) / (
         cluster.rate * cluster.cores * cluster.machines
     )
     return Forecast(
-        layout, cluster, data, seconds, slots * busiest["work"], slots * busiest["wait"] + busiest["end"],
+        layout, cluster, data, pieces, seconds, computing, communicating,
         (layout.pipeline - 1) / slots, fullest["parameters"], fullest["optimizer"], fullest["gradients"],
         fullest["activations"], busiest["sent"], ideal / seconds,
     )  # fmt: skip
+
+
+def _speedups(cluster: Cluster, layout: Layout, pieces: int) -> list[float]:
+    """For each slot of a pipeline, how much faster its stages are than if all stages computed: those that wait leave them the cores."""
+    stages, slots = layout.pipeline, pieces + layout.pipeline - 1
+    if stages * layout.tensor > cluster.ranks_inside:  # those that wait are on other machines
+        return [1.0] * slots
+    active = [min(slot + 1, pieces, stages, slots - slot) for slot in range(slots)]
+    return [cluster.speedup(cluster.ranks_inside * count / stages) for count in active]
 
 
 def _held(

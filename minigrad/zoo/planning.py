@@ -34,7 +34,7 @@ def plan(name: str, cluster: Cluster, batch: int, overrides: Any = None, length:
         raise ArgumentError(f"{spec.name} has no blocks that could be divided", "a transformer", spec.name)
     tokens = length if length is not None else int(getattr(config, "context", 64))
     if cluster.efficiency is None:
-        share = measured_efficiency(blocks_of(model)[0][1], tokens, cluster.rate)
+        share = measured_efficiency(blocks_of(model)[0][1], tokens)
         cluster = dataclasses.replace(cluster, efficiency=share)
     uses = _uses(spec, len(blocks_of(model)))
     known: Known = {}
