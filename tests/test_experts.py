@@ -56,8 +56,7 @@ def test_gradients_of_inputs_router_and_experts_are_right_to_the_second_order():
         return made, uneven[0]
 
     values = [own[name].detach() for name in names]
-    for order in (1, 2):
-        assert gradcheck(run, x, *values, order=order).ok
+    assert gradcheck(run, (x, *values), order=2).ok
 
 
 def test_no_position_depends_on_others_and_none_is_dropped():
@@ -110,7 +109,7 @@ def test_imbalances_are_collected_in_training_alone_by_the_innermost_list_and_by
 def test_a_gpt_with_experts_uses_them_more_evenly_if_that_is_in_its_loss():
     def unevenness(balance):
         mg.manual_seed(1)
-        sizes = {"vocab": 20, "context": 12, "layers": 1, "heads": 2, "dim": 8, "experts": 4}
+        sizes = {"vocab": 20, "tokenizer": "char", "context": 12, "layers": 1, "heads": 2, "dim": 8, "experts": 4}
         model = mg.zoo.create("gpt", **sizes, balance=balance)
         spec = mg.zoo.list("gpt")[0].spec
         batch = spec.example(spec.config(**sizes))
@@ -137,7 +136,7 @@ def test_what_it_cannot_do_is_refused():
 
 
 def test_blocks_with_experts_are_profiled_as_others():
-    sizes = {"vocab": 20, "context": 12, "layers": 3, "heads": 2, "dim": 8, "experts": 4}
+    sizes = {"vocab": 20, "tokenizer": "char", "context": 12, "layers": 3, "heads": 2, "dim": 8, "experts": 4}
     spec = mg.zoo.list("gpt")[0].spec
     costs, uses = profile_blocks(mg.zoo.create("gpt", **sizes), spec.loss, spec.example(spec.config(**sizes)))
     assert len(costs) == 3 and uses["tokens.weight"] == [0, 3]

@@ -17,6 +17,7 @@ from ..engine.tensor import Tensor
 from ..errors import ArgumentError
 from ..nn import MixtureOfExperts, Module, Parameter
 from ..nn import functional as F
+from ..ops.creation import tensor
 from .collectives import all_gather, all_reduce, all_to_all, part
 from .mesh import Mesh, part_edges
 from .pass_state import PassState
@@ -96,6 +97,11 @@ def _computed(
     expert_of = np.repeat(np.tile(np.arange(stop - start), group.size), mine.reshape(-1))
     order = np.argsort(expert_of, kind="stable")
     parts = np.split(order, np.cumsum(mine.sum(axis=0))[:-1])
-    made = [module.experts[start + i](F.embedding(rows_of, here)) for i, rows_of in enumerate(parts)]
-    ordered = F.embedding(np.argsort(order), f.concatenate(made))
+    made = [module.experts[start + i](_picked(here, rows_of)) for i, rows_of in enumerate(parts)]
+    ordered = _picked(f.concatenate(made), np.argsort(order))
     return all_to_all(ordered, group=group, given=got, got=given)
+
+
+def _picked(x: Tensor, numbers: np.ndarray) -> Tensor:
+    """The rows of these numbers."""
+    return F.embedding(tensor(numbers, device=x.device), x)

@@ -148,7 +148,7 @@ def _received(
     return made
 
 
-def _imbalances_of(block: Module) -> list[Tensor] | None:
+def _imbalances_of(block: Any) -> list[Tensor] | None:
     """The list to which mixtures of experts add; None if they do not, or nobody collects."""
     is_mixture = isinstance(block.mlp, MixtureOfExperts) and block.training
     return collected() if is_mixture else None

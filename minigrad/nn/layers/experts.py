@@ -102,7 +102,7 @@ class MixtureOfExperts(Module):
         order = argsort(experts)  # positions of the first expert, of the second, and so on
         counts = np.bincount(to_numpy(constant(experts, "MixtureOfExperts")), minlength=len(self.experts)).tolist()
         made = self.computed(F.embedding(order // self.active, flat), counts)  # (N·k, C)
-        made = F.embedding(argsort(order), made).reshape(*chosen.shape, -1)  # as they were: (…, T, k, C)
+        made = F.embedding(argsort(order), made).reshape(*chosen.shape, x.shape[-1])  # as they were: (…, T, k, C)
         return (weights.reshape(*chosen.shape, 1) * made).sum(axis=-2)
 
     def computed(self, rows: Tensor, counts: Sequence[int]) -> Tensor:
