@@ -18,7 +18,7 @@ from minigrad.train.run import holds_a_run
 from ..measure import ROOT, progress
 from .packages import student
 
-MINUTES = 4.0
+MINUTES = 5.0
 SCORES = ("bleu", "chrf", "exact_match", "perplexity")
 # It stops when the time is over, so the rate must not depend on the number of steps; nothing is validated on the way.
 UNTIL_STOPPED = [
