@@ -2,10 +2,11 @@
 
 import dataclasses
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
+from support import page_driver
+from support.page_driver import FEW, RUNS, exported, fresh
 from support.small_zoo import SPEC as LINE
 
 import minigrad as mg
@@ -13,16 +14,9 @@ from minigrad import nn, zoo
 from minigrad.data import BPETokenizer, CharTokenizer, WordTokenizer
 from minigrad.decode import Sampling
 from minigrad.errors import MinigradError
-from minigrad.tokenizers import PretrainedTokenizer
-from minigrad.tokenizers.description import description_of
-from minigrad.tokenizers.patterns import KNOWN
-from minigrad.web.program import runtime
-from minigrad.zoo.config import configure
-from minigrad.zoo.loaded import Loaded
 from minigrad.zoo.pages import export_page, with_weights
-from minigrad.zoo.pages.byte_level import byte_level_form
 
-RUNS = Path(__file__).resolve().parent.parent / "tutorials" / "runs"
+opened = page_driver.opened
 SENTENCES = """
     You are welcome|Where is the library?|How much does it cost?|I do not look for the blue map|Thank you!|Good morning|
     I'm tired|She doesn't see the dog|We want the red car|They can't buy it|Where's the station?|the house is big|
@@ -31,58 +25,6 @@ SENTENCES = """
     Please|See you tomorrow|It is late|The girl reads a book|The boys do not sleep|You have the key|
     I like the old school|Can you help me?|Nothing|Yes|No|An apple and a pear|She lives in the city|We are happy"""
 PHRASES = [text.strip() for text in SENTENCES.split("|")]
-
-
-def fresh(name, tokenizer=None, **settings):
-    """A model of the zoo that nobody trained, as if it had been loaded."""
-    spec = name if isinstance(name, zoo.ModelSpec) else zoo.find(name)
-    config = configure(spec, None, settings)
-    mg.manual_seed(0)
-    model = spec.build(config)
-    model.eval()
-    return Loaded(spec, config, model, tokenizer, {"data": None}, 0, Path("."))
-
-
-def exported(name):
-    return zoo.load(RUNS / name)
-
-
-class Driven:
-    """An open page: what it says to a text, once it is done."""
-
-    def __init__(self, page):
-        self.page = page
-        self.wait()
-
-    def wait(self):
-        self.page.locator("body[data-state=idle], body[data-state=failed]").wait_for()
-
-    def say(self, text):
-        self.page.evaluate(
-            "text => { const i = document.getElementById('input'); i.value = text; i.dispatchEvent(new Event('input')); }",
-            text,
-        )
-        self.wait()
-        return self.page.text_content("#output")
-
-    @property
-    def state(self):
-        return self.page.text_content("#state")
-
-    def bars(self, inside="#bars"):
-        return [row.split("\t") for row in self.page.locator(f"{inside} .bar").evaluate_all(
-            "rows => rows.map((row) => [...row.querySelectorAll('span')].map((x) => x.textContent).join('\\t'))"
-        )]  # fmt: skip
-
-
-@pytest.fixture
-def opened(tmp_path, open_page):
-    """Export a loaded model and open its page."""
-
-    def open_it(loaded, weights=None, **options):
-        return Driven(open_page(export_page(loaded, tmp_path / "page.html", weights), **options))
-
-    return open_it
 
 
 @pytest.mark.parametrize("weights", ["int8", "float32"])
@@ -143,7 +85,6 @@ def test_a_language_model_writes_what_python_writes_also_beyond_its_context(open
     )
 
 
-FEW = "You are welcome. Where is the house? de nada ¿dónde está la casa? I see the red dog"
 SMALL = {"corpus": "reverse", "dim": 32, "heads": 2, "hidden": 48, "depth": 2}
 
 
@@ -174,52 +115,6 @@ def test_other_parts_and_layers_say_the_same(opened, name, settings):
     page.page.evaluate("document.getElementById('temperature').value = 0")
     page.page.evaluate("document.getElementById('tokens').value = 30")
     assert page.say("You see the dög") == "".join(small.sample("You see the dög", tokens=30, sampling=Sampling(0)))
-
-
-CUT = {
-    "gpt2": {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True},
-    **{name: {"type": "Sequence", "pretokenizers": [
-        {"type": "Split", "pattern": {"Regex": KNOWN[name]}, "behavior": "Isolated", "invert": False},
-        {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False},
-    ]} for name in ("llama3", "qwen2")},
-    "smollm": {"type": "Sequence", "pretokenizers": [
-        {"type": "Digits", "individual_digits": True},
-        {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True},
-    ]},
-}  # fmt: skip
-ODD = [
-    "I'll see—you DON'T 12345 \n\n  end",
-    "¿Qué? ñandú 東京 👋🏽 <|end|> a<|end|>",
-    "x\u2028y\u00a0z\t\tq  ",
-    "ſ'ſ 'S it'Ve",
-]
-
-
-@pytest.mark.parametrize("name", CUT)
-def test_byte_pairs_of_pretrained_models_give_the_same_ids(opened, name):
-    learned = description_of(BPETokenizer.train([FEW, *ODD] * 4, 420))
-    end = {"id": 420, "content": "<|end|>", "special": True, "normalized": False}
-    tokenizer = PretrainedTokenizer({
-        "model": {**learned["model"], "ignore_merges": name == "llama3"}, "decoder": learned["decoder"],
-        "pre_tokenizer": CUT[name], "added_tokens": [end], "special_tokens": {"eos_token": "<|end|>"},
-    })  # fmt: skip
-    assert tokenizer.vocab_size <= 421
-    loaded = fresh("gpt", tokenizer, vocab=tokenizer.vocab_size, dim=16, layers=1, heads=2, context=24)
-    page = opened(loaded, "float32")
-    page.page.evaluate("document.getElementById('temperature').value = 0")
-    page.page.evaluate("document.getElementById('tokens').value = 12")
-    for text in ODD:
-        assert page.say(text) == "".join(loaded.sample(text, tokens=12, sampling=Sampling(0)))
-    form = byte_level_form(tokenizer)
-    ids = page.page.evaluate(
-        "([code, form, texts]) => new Function('form', 'texts', code)(form, texts)",
-        [
-            runtime("tokenizers") + "\nconst t = tokenizerOf(form); return texts.map((text) => t.encode(text));",
-            form,
-            ODD,
-        ],
-    )
-    assert ids == [tokenizer.encode(text) for text in ODD]
 
 
 def test_a_seed_is_drawn_anew_and_writing_can_be_stopped(opened):

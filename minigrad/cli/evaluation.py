@@ -30,7 +30,7 @@ __all__ = ["AVERAGE", "EVAL", "EXPORT", "PREDICT", "QUANTIZE"]
 
 PAGES = (".html", ".htm")
 WEIGHTS = ("int8", "float32")  # those of minigrad.zoo.pages, which is loaded when a page is written
-FRAMEWORKS = ("onnx", "hf", "numpy", "gguf")
+FRAMEWORKS = ("onnx", "hf", "numpy", "gguf", "page")
 LAST = 3  # checkpoints that are averaged by default
 
 
@@ -151,7 +151,8 @@ def _export_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--to",
         choices=FRAMEWORKS,
-        help="write it for another framework, into a folder that is new, or empty; gguf is one file",
+        help="write it for another framework, into a folder that is new, or empty; gguf is one file; page is a page with its "
+        "weights beside it, for models that are too large for one file",
     )
     parser.add_argument(
         "--weights", choices=WEIGHTS, help="how a page keeps weights (default: int8 if they have more than a megabyte)"
@@ -169,6 +170,8 @@ def _export(options: Namespace) -> int:
     if (options.target is None) == (options.output is None):
         raise Usage("where is it to be written? Give a folder, or a page: minigrad export RUN page.html")
     target = options.target or options.output
+    if options.to == "page":
+        return _export_page_folder(options, target)
     if options.to is not None:
         return _export_to(options, target)
     if os.path.splitext(target)[1].lower() in PAGES:
@@ -251,6 +254,17 @@ def _export_page(options: Namespace, target: str) -> int:
     page = export_page(load(options.run_directory), target, options.weights)
     print(printable(f"wrote {page} ({page.stat().st_size / 1e6:.1f} MB)"))
     print("open it in a browser: the model runs there, and nothing needs a network")
+    return 0
+
+
+def _export_page_folder(options: Namespace, target: str) -> int:
+    from ..zoo import load
+    from ..zoo.pages import export_page_folder
+
+    folder = export_page_folder(load(options.run_directory), target, options.weights)
+    size = sum(path.stat().st_size for path in folder.iterdir()) / 1e6
+    print(printable(f"wrote {folder} ({size:.1f} MB)"))
+    print(printable(f"open {folder / 'page.html'} in a browser: the model runs there, and nothing needs a network"))
     return 0
 
 

@@ -31,7 +31,7 @@ from ..tracer import tracing
 __all__ = ["RUNTIME", "Programs", "computed_beforehand", "graph_of", "kernels", "runtime", "traced"]
 
 RUNTIME = (
-    "arrays", "elementwise", "shaping", "indexing", "reductions", "products", "neural", "recurrent", "program", "weights"
+    "arrays", "elementwise", "shaping", "indexing", "reductions", "products", "packed", "neural", "recurrent", "program", "weights"
 )  # fmt: skip
 DTYPES = ("float32", "float64", "int64", "int32", "int16", "int8", "uint8", "uint16", "uint32", "bool")
 ALIGNED = 8  # bytes: where a tensor may begin
@@ -181,7 +181,7 @@ def computed_beforehand(graph: Graph, is_known: Callable[[Step], bool]) -> Graph
 def _is_known(step: Step) -> bool:
     is_ours = step.op is OPS.get(step.op.name) or step.op is FUSED.get(step.op.name)
     dtypes = {v.dtype.name for v in (*step.values, *step.outputs)}
-    is_plain = not step.numbers and not step.attrs.get("dropout_p") and step.attrs.get("format", "q8_0") == "q8_0"
+    is_plain = not step.numbers and not step.attrs.get("dropout_p")
     return is_ours and is_plain and step.op.name in kernels() and dtypes <= {*DTYPES}
 
 
@@ -221,14 +221,15 @@ class Programs:
         read = dict(zip(form["constants"], graph.constants.values()))
         values = form.pop("values")
         form["inputs"] = [{"name": name, **values[name]} for name in form["inputs"]]
-        form["constants"] = {name: self._tensor(array) for name, array in read.items()}
+        form["constants"] = {name: self.tensor(array) for name, array in read.items()}
         form["dtypes"] = {out: values[out]["dtype"] for step in form["steps"] for out in step["outputs"]}
         for step in form["steps"]:
             del step["constant"]
         self.forms[name] = form
         self.widths[name] = math.prod(graph.outputs[0].shape[1:])
 
-    def _tensor(self, array: Any) -> str:
+    def tensor(self, array: Any) -> str:
+        """Take an array, and say its name."""
         if id(array) not in self._names:
             name = self._names[id(array)] = f"t{len(self._names)}"
             self._kept.append(array)

@@ -171,7 +171,17 @@ ANSWERS: dict[str, Any] = {
 def page(loaded: Any) -> Page:
     """What the exported page computes and shows."""
     model, task = loaded.model, loaded.config.task
-    given: dict[str, Any] = {"answers": loaded.config.classes, "examples": ASKED[task].instances}
+    specials = Specials.of(loaded.tokenizer)
+    settings = {
+        "frame": [list(part) for part in Frame.of(loaded.tokenizer)],
+        "mask": specials.mask,
+        "specials": list(specials),
+    }
+    given: dict[str, Any] = {
+        "answers": loaded.config.classes,
+        "examples": ASKED[task].instances,
+        "settings": settings,
+    }
 
     def scored(ids: Any) -> Any:
         return model.head(model(ids), ids)

@@ -55,7 +55,8 @@ function begin(request, show) {
       if (data.type === 'answer') setState('idle', `Computed in ${Math.max(1, Math.round(data.milliseconds))} ms, ${PLACE}.`);
     }
   };
-  worker.postMessage({ type: 'load', page: PAGE, weights: document.getElementById('weights').textContent });
+  worker.postMessage({ type: 'load', page: PAGE });
+  sendWeights().catch((error) => setState('failed', error.message));
   return again;
 }
 

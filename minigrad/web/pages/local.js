@@ -1,4 +1,4 @@
-// A page that holds its model: a worker of the browser runs it.
+// A page that holds its model, or has it in scripts beside it: a worker of the browser runs it.
 
 const READY = 'Ready. Nothing leaves this page: the model runs in this browser.';
 const PLACE = 'in this browser';
@@ -15,4 +15,8 @@ function missing() {
 function openWorker() {
   const source = new Blob([document.getElementById('worker').textContent], { type: 'text/javascript' });
   return new Worker(URL.createObjectURL(source));
+}
+
+async function sendWeights() {
+  for (let part = 1; part <= PARTS; part++) worker.postMessage({ type: 'weights', text: await weightsOf(part) });
 }

@@ -18,8 +18,10 @@ function picked(array, rows) {
 
 // What a model has seen of several rows, and the scores of what comes next, by its programs `start` and `step`.
 class Continuation {
-  constructor(programs, settings, given) {
+  // Scores of tokens that are not `allowed` are taken away, if it is said which are.
+  constructor(programs, settings, given, allowed = null) {
     [this.programs, this.settings, this.given, this.state] = [programs, settings, given, null];
+    this.allowed = allowed;
     this.seen = null; // for each row, where its last token looked
   }
 
@@ -38,6 +40,7 @@ class Continuation {
     for (const token of this.settings.never) {
       for (let row = 0; row < scores.shape[0]; row++) scores.data[row * scores.shape[1] + token] = -Infinity;
     }
+    if (this.allowed) scores.data.forEach((_, i) => { if (!this.allowed[i % scores.shape[1]]) scores.data[i] = -Infinity; });
     return scores;
   }
 

@@ -1,4 +1,4 @@
-// Kernels of layers: norms, attention, gated sums, and weights in eight bits.
+// Kernels of layers: norms, attention, and gated sums.
 
 function rows(x) {
   const width = x.shape[x.shape.length - 1];
@@ -119,39 +119,4 @@ KERNELS.gated_scan = ([x, gate, state], attributes, [dtype]) => {
     }
   }
   return out;
-};
-
-// Blocks of 32 numbers in eight bits, each with a scale of two bytes: GGUF's Q8_0, bytes (n, row) -> (n, columns).
-function unpacked(data, columns) {
-  const [count, bytes] = data.shape;
-  const out = emptyArray('float32', [count, columns]);
-  for (let row = 0; row < count; row++) {
-    for (let block = 0; block * 34 < bytes; block++) {
-      const start = row * bytes + block * 34;
-      const scale = halfFloat(data.data[start] | (data.data[start + 1] << 8));
-      const most = Math.min(32, columns - 32 * block);
-      const to = row * columns + 32 * block;
-      for (let i = 0; i < most; i++) out.data[to + i] = ((data.data[start + 2 + i] << 24) >> 24) * scale;
-    }
-  }
-  return out;
-}
-
-function halfFloat(bits) {
-  const [sign, exponent, fraction] = [bits & 0x8000 ? -1 : 1, (bits >> 10) & 31, bits & 1023];
-  if (exponent === 31) return fraction ? NaN : sign * Infinity;
-  return sign * (exponent ? 2 ** (exponent - 15) * (1 + fraction / 1024) : 2 ** -14 * (fraction / 1024));
-}
-
-const UNPACKED = new WeakMap(); // weights as floats, made when they are first used
-
-KERNELS._dequantized = ([data], { format, columns }) => {
-  if (format !== 'q8_0') throw new Error(`this page cannot read weights in the format ${format}`);
-  return unpacked(data, columns);
-};
-KERNELS.packed_linear = ([x, data, bias], { format }, dtypes) => {
-  if (!UNPACKED.has(data)) {
-    UNPACKED.set(data, KERNELS._dequantized([data], { format, columns: x.shape[x.shape.length - 1] }));
-  }
-  return KERNELS.linear([x, UNPACKED.get(data), bias], {}, dtypes);
 };

@@ -9,19 +9,40 @@ function tokensOf(ids) {
 // A source with gaps, which are typed as <mask>; or any text, and its end.
 function sourceIds(page, text) {
   const { tokenizer, settings } = page;
-  if (!settings.gaps) return [...tokenizer.encode(settings.prefix + text), settings.end];
+  if (!settings.gaps) {
+    const ids = tokenizer.encode(settings.prefix + text);
+    return ids.at(-1) === settings.end ? ids : [...ids, settings.end];
+  }
   const [first, ...others] = text.split(/ ?<mask>/u).map((part) => tokenizer.encode(part));
   return [...first, ...others.flatMap((part) => [MASK, ...part]), settings.end];
+}
+
+// Which words may come up in the translation of these tokens, by the shortlist of the model: a flag for each, or null for all.
+// As Marian: the words themselves are among them, and frequent ones make their number a multiple of eight.
+function allowedWords({ settings, tensors }, ids) {
+  if (!settings.shortlist) return null;
+  const [offsets, targets] = [tensors[settings.shortlist.offsets].data, tensors[settings.shortlist.targets].data];
+  const count = offsets.length - 1;
+  const allowed = new Uint8Array(count).fill(1, 0, settings.shortlist.first);
+  for (const id of ids) {
+    for (let i = offsets[id]; i < offsets[id + 1]; i++) allowed[targets[i]] = 1;
+    if (id < count) allowed[id] = 1;
+  }
+  let missing = (8 - (allowed.reduce((total, flag) => total + flag, 0) % 8)) % 8;
+  for (let id = settings.shortlist.first; id < count && missing; id++) {
+    if (!allowed[id]) [allowed[id], missing] = [1, missing - 1];
+  }
+  return allowed;
 }
 
 TASKS.translation = (page, { text, beams, alpha }) => {
   const { tokenizer, settings } = page;
   const encode = (part) => sourceIds(page, part);
-  const pieces = piecesOf(text, encode, settings).map((piece) => {
+  const pieces = piecesOf(text, encode, settings, (part) => inKnownCase(tokenizer, part)).map((piece) => {
     const ids = encode(piece);
     const most = settings.most === null ? Infinity : settings.most - settings.prompt.length + 1;
     const length = Math.max(1, Math.min(2 * ids.length + 10, most));
-    const continuation = new Continuation(page.programs, settings, [tokensOf(ids)]);
+    const continuation = new Continuation(page.programs, settings, [tokensOf(ids)], allowedWords(page, ids));
     const found = beamSearch(continuation, settings.prompt, { beams, length, end: settings.end, alpha });
     return { ids, unknown: settings.gaps ? [] : tokenizer.unknown(piece), found };
   });
@@ -98,19 +119,35 @@ function randomNumbers(seed) {
   };
 }
 
-// One text or two with special tokens around them, of at most so many: as models/bert reads them.
-function framed(page, texts) {
-  const { settings, tokenizer } = page;
-  const [before, between, after] = settings.frame;
-  let [first, second] = texts.map((text) => {
-    const [start, ...others] = text.split(/<mask>|\[MASK\]/u).map((part) => tokenizer.encode(part));
-    return [...start, ...others.flatMap((part) => [MASK, ...part])];
+const BLANK = /<mask>|\[MASK\]/u;
+
+// The tokens of a text without those around it; blanks are hidden tokens.
+function innerIds({ tokenizer, settings }, text) {
+  if (tokenizer.inner) return tokenizer.inner(tokenizer.blank ? text.split(BLANK).join(tokenizer.blank) : text);
+  const [start, ...others] = text.split(BLANK).map((part) => tokenizer.encode(part));
+  return [...start, ...others.flatMap((part) => [settings.mask, ...part])];
+}
+
+// The words of a text as people count them, each with its place and its tokens; a word keeps the space before it.
+function wordsIn(page, text) {
+  let start = 0;
+  return [...text.matchAll(new RegExp(page.settings.word, 'gu'))].map((match) => {
+    const [from, end] = [start, match.index + match[0].length];
+    start = end;
+    return { text: match[0], index: match.index, end, ids: innerIds(page, text.slice(from, end)) };
   });
+}
+
+// One text or two with special tokens around them, of at most so many: as models/bert reads them.
+function framed(page, texts, encode = innerIds) {
+  const { settings } = page;
+  const [before, between, after] = settings.frame;
+  let [first, second] = texts.map((text) => encode(page, text));
   let room = settings.context - before.length - after.length;
   const isCut = first.length + (second ? second.length + between.length : 0) > room;
   if (!second) {
-    if (isCut && first.includes(MASK)) { // the words around the first blank say most
-      const start = Math.min(first.indexOf(MASK) - (settings.context >> 1), first.length - room);
+    if (isCut && first.includes(settings.mask)) { // the words around the first blank say most
+      const start = Math.min(first.indexOf(settings.mask) - (settings.context >> 1), first.length - room);
       first = first.slice(Math.max(start, 0));
     }
     return { ids: [...before, ...first.slice(0, room), ...after], isCut };
@@ -131,10 +168,10 @@ TASKS.blanks = (page, { text }) => {
   const { ids, isCut } = framed(page, texts);
   const [scores, follows] = page.programs.read.run([tokensOf(ids)]);
   const width = scores.shape[2];
-  const blanks = [...ids.keys()].filter((place) => ids[place] === MASK).map((place) => {
+  const blanks = [...ids.keys()].filter((place) => ids[place] === page.settings.mask).map((place) => {
     const likely = probabilities(scores.data.subarray(place * width, (place + 1) * width), 1);
     const ranked = candidates(Array.from(likely, Math.log), Math.min(15, width)).map(({ token }) => token);
-    const words = ranked.filter((token) => token >= SPECIALS.length).slice(0, 5);
+    const words = ranked.filter((token) => !page.settings.specials.includes(token)).slice(0, 5);
     return words.map((token) => ({ token: page.tokenizer.token(token), chance: likely[token] }));
   });
   let place = 0;
@@ -150,18 +187,24 @@ TASKS.classes = (page, { text }) => {
   return { ...shownOutput(page, scores), isCut, unknown: page.tokenizer.unknown(text.replace(/\|/gu, ' ')) };
 };
 
-// Every word with its tag; words of the first one, which is none, stand alone.
+function wordIds(page, text) {
+  return wordsIn(page, text).flatMap(({ ids }) => ids);
+}
+
+// Every word with its tag, which is that of its first token; words of the first tag, which is none, stand alone.
 TASKS.tags = (page, { text }) => {
-  const { ids, isCut } = framed(page, [text]);
+  const { ids, isCut } = framed(page, [text], wordIds);
   const [scores] = page.programs.read.run([tokensOf(ids)]);
   const [before, , after] = page.settings.frame;
-  const words = page.tokenizer.parts(text).slice(0, ids.length - before.length - after.length);
-  const tags = words.map((_, i) => candidates(scoresAt(scores, before.length + i), 1)[0].token);
-  const { answers } = page.settings;
-  return {
-    text: words.map((word, i) => (tags[i] ? `${word}/${answers[tags[i]]}` : word)).join(' '),
-    isCut, unknown: page.tokenizer.unknown(text),
-  };
+  let place = before.length;
+  const tagged = wordsIn(page, text).map((word) => {
+    const at = place;
+    place += word.ids.length;
+    if (at >= ids.length - after.length) return '';
+    const [{ token }] = candidates(scoresAt(scores, at), 1);
+    return token ? `${word.text}/${page.settings.answers[token]}` : word.text;
+  });
+  return { text: tagged.filter(Boolean).join(' '), isCut, unknown: page.tokenizer.unknown(text) };
 };
 
 function scoresAt(scores, place) {
@@ -173,7 +216,7 @@ function scoresAt(scores, place) {
 TASKS.span = (page, { text }) => {
   const [question, told] = textsOf(text);
   if (!told) return { text: '', rows: [] };
-  const { ids, isCut } = framed(page, [question, told]);
+  const { ids, isCut } = framed(page, [question, told], wordIds);
   const [scores] = page.programs.read.run([tokensOf(ids)]);
   const [begins, ends] = [0, 1].map((k) => Array.from({ length: ids.length }, (_, i) => scores.data[2 * i + k]));
   let best = { score: -Infinity };
@@ -181,11 +224,11 @@ TASKS.span = (page, { text }) => {
     if (first + last > best.score) best = { score: first + last, begin, end: begin + more };
   }));
   const start = ids.indexOf(page.settings.frame[1][0]) + page.settings.frame[1].length;
-  const pieces = [...told.matchAll(page.tokenizer.pattern)];
-  const [from, to] = [pieces[best.begin - start], pieces[best.end - start]];
+  const words = wordsIn(page, told).flatMap((word) => word.ids.map(() => word)); // of each token
+  const [from, to] = [words[best.begin - start], words[best.end - start]];
   const chance = probabilities(begins, 1)[best.begin] * probabilities(ends, 1)[best.end];
   return {
-    text: from && to ? told.slice(from.index, to.index + to[0].length) : '', rows: [{ name: 'sure', value: chance }],
+    text: from && to ? told.slice(from.index, to.end) : '', rows: [{ name: 'sure', value: chance }],
     isCut, unknown: page.tokenizer.unknown(`${question} ${told}`),
   };
 };

@@ -32,16 +32,24 @@ function prepared(text, { form, contractions }) {
   return form === 'lower' ? plain.toLowerCase() : plain;
 }
 
+// A text in which the words that a vocabulary of words knows in lower case only are in lower case.
+function inKnownCase(tokenizer, text) {
+  if (!tokenizer.pattern || !tokenizer.ids) return text;
+  const isKnown = (word) => !tokenizer.encode(word).includes(UNK);
+  return text.replace(tokenizer.pattern, (word) => (isKnown(word) || !isKnown(word.toLowerCase()) ? word : word.toLowerCase()));
+}
+
 const SENTENCE_ENDS = /(?<=[.!?…])[\s\x1c-\x1f\x85]+|(?<=[。！？])[\s\x1c-\x1f\x85]*/u;
 
 // A text in pieces of at most `longest` tokens, cut between sentences, or else between words.
-function piecesOf(text, encode, settings) {
+function piecesOf(text, encode, settings, cased = (part) => part) {
   const { longest, by_sentence: bySentence } = settings;
-  const whole = prepared(text, settings);
+  const written = (part) => cased(prepared(part, settings));
+  const whole = written(text);
   if (!whole) return [];
   const isShort = longest === null || encode(whole).length <= longest;
   const sentences = isShort && !bySentence ? [text] : text.trim().split(SENTENCE_ENDS);
-  return sentences.map((part) => prepared(part, settings)).filter(Boolean).flatMap((part) => cut(part, encode, longest));
+  return sentences.map(written).filter(Boolean).flatMap((part) => cut(part, encode, longest));
 }
 
 function cut(sentence, encode, longest) {

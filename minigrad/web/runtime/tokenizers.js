@@ -1,4 +1,4 @@
-// Tokenizers of minigrad.data, words, characters and byte pairs, and byte pairs of pretrained models, with the ids that Python gives.
+// Tokenizers of minigrad.data, words, characters and byte pairs, with the ids that Python gives.
 
 const [PAD, BOS, EOS, UNK, MASK] = [0, 1, 2, 3, 4];
 const SPECIALS = ['<pad>', '<s>', '</s>', '<unk>', '<mask>'];
@@ -122,88 +122,7 @@ class BytePairTokenizer {
   }
 }
 
-// The byte-level byte pairs of pretrained models: tokens are runs of bytes, each written as a character that can be seen.
-class ByteLevelTokenizer {
-  constructor({ tokens, merges, patterns, added, special, whole }) {
-    this.patterns = patterns.map((pattern) => new RegExp(pattern, 'gu'));
-    this.added = new Map(added);
-    this.special = new Set(special);
-    this.finder = added.length ? new RegExp(`(${added.map(([text]) => text.replace(/[^\p{L}\p{N}\s]/gu, (c) => `\\u{${c.codePointAt(0).toString(16)}}`)).join('|')})`, 'u') : null;
-    this.tokens = tokens;
-    this.ids = new Map(tokens.flatMap((token, id) => (token === null ? [] : [[token, id]])));
-    this.whole = whole; // a word that is a token is not put together from pairs
-    this.ranks = new Map(merges.map((pair, rank) => [pair, rank]));
-    this.characters = [];
-    let hidden = 256;
-    for (let byte = 0; byte < 256; byte++) {
-      const seen = (byte > 32 && byte < 127) || (byte > 160 && byte !== 173);
-      this.characters.push(String.fromCharCode(seen ? byte : hidden++));
-    }
-    this.bytes = new Map(this.characters.map((character, byte) => [character, byte]));
-    this.size = tokens.length;
-    this.apart = true;
-    this.cache = new Map();
-  }
-
-  unknown() { return []; }
-
-  encode(text) {
-    const parts = this.finder ? text.split(this.finder) : [text];
-    return parts.flatMap((part, place) => (place % 2 ? [this.added.get(part)] : this.words(part).flatMap((word) => this.piece(word))));
-  }
-
-  // Each pattern cuts what the one before it left: before and after each match.
-  words(text) {
-    return this.patterns.reduce((words, pattern) => words.flatMap((word) => {
-      const [found, start] = word.matchAll(pattern).reduce(([all, at], match) => (
-        [[...all, word.slice(at, match.index), match[0]], match.index + match[0].length]
-      ), [[], 0]);
-      return [...found, word.slice(start)].filter(Boolean);
-    }), text ? [text] : []);
-  }
-
-  piece(word) {
-    if (this.cache.has(word)) return this.cache.get(word);
-    let parts = [...new TextEncoder().encode(word)].map((byte) => this.characters[byte]);
-    const own = this.whole ? this.ids.get(parts.join('')) : undefined;
-    while (own === undefined && parts.length > 1) {
-      let best = Infinity;
-      for (let i = 0; i + 1 < parts.length; i++) best = Math.min(best, this.ranks.get(`${parts[i]} ${parts[i + 1]}`) ?? Infinity);
-      if (best === Infinity) break;
-      const merged = [];
-      for (let i = 0; i < parts.length; i++) {
-        const isPair = i + 1 < parts.length && this.ranks.get(`${parts[i]} ${parts[i + 1]}`) === best;
-        merged.push(isPair ? parts[i] + parts[i + 1] : parts[i]);
-        if (isPair) i += 1;
-      }
-      parts = merged;
-    }
-    const ids = own === undefined ? parts.map((part) => this.ids.get(part)).filter((id) => id !== undefined) : [own];
-    if (this.cache.size < 65536) this.cache.set(word, ids);
-    return ids;
-  }
-
-  bytesOf(token) {
-    const bytes = [...token].map((character) => this.bytes.get(character));
-    return bytes.includes(undefined) ? [...new TextEncoder().encode(token)] : bytes;
-  }
-
-  decode(ids) {
-    const kept = ids.map((id) => (this.special.has(id) ? null : this.tokens[id])).filter((token) => token != null);
-    return new TextDecoder('utf-8', { ignoreBOM: true }).decode(Uint8Array.from(kept.flatMap((token) => this.bytesOf(token))));
-  }
-
-  token(id) {
-    const bytes = Uint8Array.from(this.bytesOf(this.tokens[id] ?? ''));
-    try {
-      return new TextDecoder('utf-8', { ignoreBOM: true, fatal: true }).decode(bytes);
-    } catch {
-      return [...bytes].map((byte) => `\\x${byte.toString(16).padStart(2, '0')}`).join('');
-    }
-  }
-}
-
-const TOKENIZERS = { bytelevel: ByteLevelTokenizer, char: CharTokenizer, word: WordTokenizer, bpe: BytePairTokenizer };
+const TOKENIZERS = { pretrained: PretrainedTokenizer, char: CharTokenizer, word: WordTokenizer, bpe: BytePairTokenizer };
 
 function tokenizerOf(form) {
   return form ? new TOKENIZERS[form.kind](form) : null;

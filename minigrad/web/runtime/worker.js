@@ -1,13 +1,24 @@
-// The worker of a page: it reads the weights, and answers one request at a time; a newer one takes the place of those that wait.
+// The worker of a page: it reads the weights, which come in parts after the page, and answers one request at a time; a newer
+// one takes the place of those that wait.
 
 let PAGE = null;
+let WEIGHTS = null;
+let arrived = 0;
 let newest = 0;
 
-function loaded({ page, weights }) {
+// Takes a part of the weights; true with the last one.
+function received(text) {
+  const bytes = bytesOf(text);
+  WEIGHTS.set(bytes, arrived);
+  arrived += bytes.length;
+  return arrived === WEIGHTS.length;
+}
+
+function loaded(page) {
   const began = performance.now();
-  const tensors = tensorsOf(page.tensors, bytesOf(weights));
+  const tensors = tensorsOf(page.tensors, WEIGHTS);
   const programs = Object.fromEntries(Object.entries(page.programs).map(([name, form]) => [name, new Program(form, tensors)]));
-  PAGE = { ...page, programs, tokenizer: tokenizerOf(page.tokenizer) };
+  PAGE = { ...page, tensors, programs, tokenizer: tokenizerOf(page.tokenizer) };
   return performance.now() - began;
 }
 
@@ -34,8 +45,10 @@ async function answered({ id, request }) {
 
 self.onmessage = async ({ data }) => {
   try {
-    if (data.type === 'load') self.postMessage({ type: 'ready', milliseconds: loaded(data) });
-    else {
+    if (data.type === 'load') [PAGE, WEIGHTS] = [data.page, new Uint8Array(data.page.bytes)];
+    else if (data.type === 'weights') {
+      if (received(data.text)) self.postMessage({ type: 'ready', milliseconds: loaded(PAGE) });
+    } else {
       newest = data.id;
       if (data.request) await answered(data);
     }

@@ -18,32 +18,35 @@ from ...nn import quantized
 from ...nn.summary import memory
 from ...nn.weights.lora import lora_state_dict, merge_lora
 from ...saving import write_atomically
+from ..export import check_new, new_folder
 from ..page import Page
 from ..registry import blamed
+from .chat import chat
 from .content import Content
 from .continuation import continuation
-from .html import html_of
+from .html import html_of, weight_scripts
 from .plain import numbers, words
 from .text import alike, blanks, classes, span, tags
 from .translation import translation
 
-__all__ = ["KINDS", "LARGEST", "WEIGHTS", "content_of", "export_page", "with_weights"]
+__all__ = ["KINDS", "LARGEST", "WEIGHTS", "content_of", "export_page", "export_page_folder", "with_weights"]
 
 Builder = Callable[[Any, Page], Content]
 KINDS: dict[str, Builder] = {
     "translation": translation, "continuation": continuation, "blanks": blanks, "classes": classes, "tags": tags,
-    "span": span, "alike": alike, "words": words, "numbers": numbers,
+    "chat": chat, "span": span, "alike": alike, "words": words, "numbers": numbers,
 }  # fmt: skip
 BY_TASK = {"translation": "translation", "language model": "continuation", "masked language model": "blanks"}
 WEIGHTS = ("int8", "float32")
 SMALL = 2**20  # bytes of floats: where there are more, weights are kept in 8 bits unless told otherwise
 LARGEST = 15_000_000  # bytes of a page
+LARGEST_FOLDER = 1_000_000_000  # bytes of weights beside a page
 
 
 def with_weights(loaded: Any, weights: str | None = None) -> tuple[Any, str]:
     """The loaded model as a page has it: adapters merged, and matrices in 8 bits if `weights` is "int8". Also what was chosen.
 
-    Unless told, a model of more than a megabyte is kept in 8 bits.
+    Unless told, a model of more than a megabyte is kept in 8 bits; one that came in as few is "packed", and stays so.
     """
     if weights not in (None, *WEIGHTS):
         raise ArgumentError(f"page: weights cannot be kept as {weights!r}", " or ".join(WEIGHTS))
@@ -57,7 +60,9 @@ def with_weights(loaded: Any, weights: str | None = None) -> tuple[Any, str]:
         except ArgumentError:
             if weights is not None:
                 raise
-            chosen = "float32"  # there is no layer that could be packed
+            chosen = (
+                "packed" if any(True for _ in model.named_packed()) else "float32"
+            )  # no layer could be made smaller
     return dataclasses.replace(loaded, model=model), chosen
 
 
@@ -65,7 +70,8 @@ def content_of(loaded: Any) -> Content:
     """What the page of a model holds: as its spec says, or as its task or the call in its loss suggests."""
     with blamed(loaded.spec, "describing its page"):
         said = loaded.spec.page(loaded) if loaded.spec.page is not None else Page()
-    kind = said.kind or BY_TASK.get(loaded.spec.task, "numbers")
+    talks = loaded.spec.task == "language model" and getattr(loaded.tokenizer, "chat_template", None)
+    kind = said.kind or ("chat" if talks else BY_TASK.get(loaded.spec.task, "numbers"))
     if kind not in KINDS:
         raise ArgumentError(f"{loaded.spec.name}: there is no page of the kind {kind!r}", ", ".join(KINDS))
     return KINDS[kind](loaded, said)
@@ -74,16 +80,45 @@ def content_of(loaded: Any) -> Content:
 def export_page(loaded: Any, path: str | os.PathLike[str], weights: str | None = None) -> Path:
     """Write the page of a loaded model; one of more than 15 MB is refused, with what else could be done."""
     small, chosen = with_weights(loaded, weights)
-    text = html_of(small, content_of(small), chosen).encode()
-    if len(text) > LARGEST:
+    content = content_of(small)
+    size = _size_of(content)
+    text = html_of(small, content, chosen).encode() if size <= LARGEST else b""
+    if max(len(text), size) > LARGEST:
         smaller = "--weights int8, or " if chosen == "float32" else ""
         raise ArgumentError(
             f"page: {loaded.spec.name} is too large for a page",
             f"at most {LARGEST / 1e6:.0f} MB",
-            f"{len(text) / 1e6:.1f} MB with weights of {chosen}",
-            f"{smaller}a folder that minigrad opens: minigrad export RUN FOLDER",
+            f"{max(len(text), size) / 1e6:.1f} MB with weights of {chosen}",
+            f"{smaller}a folder with the page and its weights beside it: minigrad export RUN FOLDER --to page",
         )
     target = Path(path)
     target.absolute().parent.mkdir(parents=True, exist_ok=True)
     write_atomically(target, text)
     return target
+
+
+def export_page_folder(loaded: Any, folder: str | os.PathLike[str], weights: str | None = None) -> Path:
+    """Write a new folder with the page of a loaded model, page.html, and its weights in scripts beside it."""
+    check_new(folder)
+    small, chosen = with_weights(loaded, weights)
+    content = content_of(small)
+    if (size := len(content.programs.content)) > LARGEST_FOLDER:
+        raise ArgumentError(
+            f"page: {loaded.spec.name} is too large for a browser",
+            f"at most {LARGEST_FOLDER / 1e6:.0f} MB",
+            f"{size / 1e6:.0f} MB with weights of {chosen}",
+            "a page whose model stays where it is: minigrad serve RUN",
+        )
+    scripts = weight_scripts(content)
+
+    def write(made: Path) -> None:
+        for number, script in enumerate(scripts, 1):
+            write_atomically(made / f"weights-{number}.js", script.encode())
+        write_atomically(made / "page.html", html_of(small, content, chosen, len(scripts)).encode())
+
+    return new_folder(folder, write)
+
+
+def _size_of(content: Content) -> int:
+    """About how many bytes the weights of a page take there."""
+    return 4 * len(content.programs.content) // 3

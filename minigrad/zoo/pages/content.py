@@ -10,7 +10,7 @@ from ...data import BPETokenizer, CharTokenizer, WordTokenizer
 from ...errors import ArgumentError
 from ...tokenizers import PretrainedTokenizer
 from ...web.program import Programs
-from .byte_level import byte_level_form
+from .pretrained import Unknown, pretrained_form
 from .scripts import script_pattern
 
 __all__ = ["Content", "tokenizer_form"]
@@ -32,12 +32,19 @@ class Content:
 def tokenizer_form(loaded: Any) -> dict[str, Any]:
     """The tokenizer of a loaded model as the page reads it; one that a page has no code for is refused by name."""
     tokenizer = loaded.tokenizer
-    if isinstance(tokenizer, PretrainedTokenizer) and (found := byte_level_form(tokenizer)) is not None:
-        return found
+    if isinstance(tokenizer, PretrainedTokenizer):
+        try:
+            return pretrained_form(tokenizer)
+        except Unknown as part:
+            raise ArgumentError(
+                f"page: the tokenizer of {loaded.spec.name} has a part that a page cannot run: {part}",
+                "parts of known models",
+                fix="share a folder: minigrad export RUN FOLDER",
+            ) from None
     if type(tokenizer) not in (BPETokenizer, CharTokenizer, WordTokenizer):
         raise ArgumentError(
             f"page: {loaded.spec.name} has a tokenizer that a page cannot run",
-            "characters, words or byte pairs of minigrad.data, or the byte-level pairs of a pretrained model",
+            "characters, words or byte pairs of minigrad.data, or the tokenizer of a pretrained model",
             repr(tokenizer),
             "share a folder: minigrad export RUN FOLDER",
         )

@@ -18,6 +18,7 @@ from .content import Content, tokenizer_form
 __all__ = ["continuation"]
 
 TOKENS, TEMPERATURE = 100, 0.8
+LONGEST = 1024  # tokens that a page sees at once, whatever the model could
 
 
 def continuation(loaded: Any, said: Page) -> Content:
@@ -35,7 +36,7 @@ def continuation(loaded: Any, said: Page) -> Content:
     def tokens(rows: int, length: int) -> np.ndarray:
         return np.full((rows, length), tokenizer.vocab_size - 1)
 
-    context = model.context
+    context = min(model.context, LONGEST)
     with no_grad():  # tables of positions grow to the greatest length that may come
         model(tensor(tokens(1, context)))
     short, long = (1, 2) if context < 6 else (2, min(context // 2, 11))

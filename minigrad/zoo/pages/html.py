@@ -18,10 +18,12 @@ from ...viz.drawing.scene import clean
 from ...web.program import RUNTIME, runtime
 from .content import Content
 
-__all__ = ["html_of"]
+__all__ = ["html_of", "weight_scripts"]
 
-WORKER = (*RUNTIME, "text", "tokenizers", "decoding", "tasks", "worker")
-NAMES = {"int8": "8 bits each", "float32": "32 bits each"}
+TOKENIZERS = ("text", "pretrained", "subwords", "tokenizers")
+WORKER = (*RUNTIME, *TOKENIZERS, "decoding", "tasks", "chat", "worker")
+PART = 6 * 2**20  # bytes of weights in a script beside a page; base64 wants a multiple of three
+NAMES = {"int8": "8 bits each", "float32": "32 bits each", "packed": "packed as they came"}
 
 
 @cache
@@ -30,20 +32,25 @@ def _part(name: str) -> str:
     return (files("minigrad.web") / "pages" / name).read_text(encoding="utf-8")
 
 
-def html_of(loaded: Any, content: Content, weights: str | None = None) -> str:
-    """The whole page of a loaded model whose weights are kept so; None for one that asks the server that it came from."""
+def html_of(loaded: Any, content: Content, weights: str | None = None, parts: int = 0) -> str:
+    """The whole page of a loaded model whose weights are kept so; None for one that asks the server that it came from.
+
+    With `parts`, the weights are not inside, but in so many scripts of `weight_scripts` beside it.
+    """
+    bytes_inside = bytes(content.programs.content)
     page = {
         "kind": content.kind, "settings": content.settings, "tokenizer": content.tokenizer,
-        "programs": content.programs.forms, "tensors": content.programs.entries,
+        "programs": content.programs.forms, "tensors": content.programs.entries, "bytes": len(bytes_inside), "parts": parts,
     }  # fmt: skip
-    where = "remote.js" if weights is None else "local.js"
-    scripts = [resource("common.js"), *map(_part, (where, "link.js", "rows.js", f"{content.view}.js"))]
+    where = ["remote.js"] if weights is None else ["beside.js" if parts else "inside.js", "local.js"]
+    scripts = [resource("common.js"), *map(_part, ("link.js", *where, "rows.js", f"{content.view}.js"))]
     code = "\n".join(["'use strict';", *scripts])
     light, dark = ("".join(f"--{role}:{color};" for role, color in colors.items()) for colors in (LIGHT, DARK))
     style = "\n".join([filled_style("themes.css", light=light, dark=dark), resource("common.css"), _part("page.css")])
     reaches = "connect-src 'self'" if weights is None else "worker-src blob:"
+    trusted = f"'{_digest(code)}'" + (" 'strict-dynamic'" if parts else "")  # what our own script loads
     policy = (
-        f"default-src 'none'; script-src '{_digest(code)}'; style-src '{_digest(style)}'; {reaches}; "
+        f"default-src 'none'; script-src {trusted}; style-src '{_digest(style)}'; {reaches}; "
         "base-uri 'none'; form-action 'none'"
     )
     labels = {name: escape(clean(text)) for name, text in content.labels.items()}
@@ -55,10 +62,17 @@ def html_of(loaded: Any, content: Content, weights: str | None = None) -> str:
         body=Template(_part(f"{content.view}.html")).substitute(**labels),
         facts=escape(_facts(loaded, weights)),
         data=as_data({"page": page, "shown": content.shown}),
-        weights=base64.b64encode(bytes(content.programs.content)).decode(),
+        weights="" if parts else base64.b64encode(bytes_inside).decode(),
         worker="" if weights is None else "'use strict';\n" + runtime(*WORKER),
         code=code,
     )
+
+
+def weight_scripts(content: Content) -> list[str]:
+    """The weights as scripts, which a page may load from its own folder."""
+    whole = memoryview(bytes(content.programs.content))
+    parts = [whole[start : start + PART] for start in range(0, len(whole), PART)]
+    return [f"weights('{base64.b64encode(part).decode()}');\n" for part in parts]
 
 
 def _digest(text: str) -> str:

@@ -7,15 +7,20 @@ from typing import Any
 
 import numpy as np
 
+from ...data import BOS, EOS, MASK, PAD, UNK, WordTokenizer
 from ...errors import ArgumentError
 from ...ops.creation import tensor
 from ...web.program import Programs, traced
 from ..page import Page
 from .content import Content, tokenizer_form
+from .scripts import script_pattern
 
 __all__ = ["alike", "blanks", "classes", "span", "tags"]
 
-FRAME = [[1], [2], [2]]  # the special tokens before a text, between two, and at the end
+OWN = {  # the special tokens before a text, between two, and at the end; the hidden one; and all
+    "frame": [[BOS], [EOS], [EOS]], "mask": MASK, "specials": [PAD, BOS, EOS, UNK, MASK],
+}  # fmt: skip
+WORD = r"<mask>|\[MASK\]|" + WordTokenizer.pattern.pattern  # as people count them
 CONTEXT = 128
 
 
@@ -52,7 +57,7 @@ def _reader(
     loaded: Any, said: Page, kind: str, function: Callable[..., Any], labels: dict[str, str], texts: int = 1
 ) -> Content:
     form = tokenizer_form(loaded)
-    if kind in ("tags", "span") and form["kind"] != "word":
+    if kind in ("tags", "span") and form["kind"] not in ("word", "pretrained"):
         raise ArgumentError(f"{loaded.spec.name} has no page", "a tokenizer of words", repr(loaded.tokenizer))
     context = int(getattr(loaded.model, "context", getattr(loaded.config, "context", CONTEXT)))
 
@@ -65,7 +70,7 @@ def _reader(
     programs = Programs()
     programs.add("read", traced(function, small, large, holding=[loaded.model]))
     settings = {
-        "frame": FRAME, "output": said.output or "classes", **said.settings, "context": context,
+        **OWN, "word": script_pattern(WORD), "output": said.output or "classes", **said.settings, "context": context,
         "answers": list(said.answers),
     }  # fmt: skip
     return Content(kind, "text", programs, settings, {"examples": list(said.examples)}, form, labels)

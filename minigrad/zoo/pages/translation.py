@@ -35,7 +35,7 @@ def translation(loaded: Any, said: Page) -> Content:
     if given.get("form", "plain") not in FORMS:
         raise ArgumentError("page: a text cannot be written in this form", ", ".join(FORMS), given["form"])
     settings = {
-        "form": "plain", "by_sentence": False, "prefix": "", "gaps": False,
+        "form": "plain", "by_sentence": False, "prefix": "", "gaps": False, "shortlist": None,
         "longest": getattr(config, "max_length", None) or LONGEST,
         "beams": getattr(config, "beams", None) or 5, "alpha": getattr(config, "alpha", None) or 0.0,
         **given,
@@ -51,6 +51,9 @@ def translation(loaded: Any, said: Page) -> Content:
     for name, graph in (("start", start), ("step", step)):
         programs.add(name, graph)
         programs.forms[name]["alignment"] = alignment(graph)
+    if (shortlist := getattr(model, "shortlist", None)) is not None:
+        arrays = {name: programs.tensor(getattr(shortlist, name).numpy()) for name in ("offsets", "targets")}
+        settings["shortlist"] = {"first": shortlist.first, **arrays}
     return Content(
         "translation", "translation", programs, {**settings, "rows": rows}, {"examples": list(said.examples)}, form
     )
