@@ -68,6 +68,12 @@ TEMPLATE = "{% for m in messages %}<|{{ m.role }}|>{{ m.content | trim }}<|end|>
 TURNS = ("Who are you?", "I see.  And then 👋?", "So\nwhat")
 
 
+SEND_AND_STOP = """() => {
+  document.getElementById('input').dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter' }));
+  document.getElementById('stop').click();
+}"""
+
+
 def talker(template=TEMPLATE, **settings):
     special = [{"id": 420 + i, "content": name, "special": True, "normalized": False}
                for i, name in enumerate(("<|end|>", "<|user|>", "<|assistant|>", "<|system|>"))]  # fmt: skip
@@ -104,14 +110,17 @@ def test_a_chat_that_is_too_long_forgets_its_oldest_turns(opened):
 
 
 def test_a_chat_is_typed_sent_and_stopped_at_the_keyboard(opened):
-    page = opened(talker(context=1024), "float32", width=390).page
-    page.evaluate("document.getElementById('tokens').value = 1000")
+    driven = opened(talker(context=160), "float32", width=390)
+    page = driven.page
     page.focus("#input")
     page.keyboard.type("Hello")
     assert page.locator("#talk li").count() == 0
     page.keyboard.press("Enter")
-    page.click("#stop")
-    assert page.text_content("#state") == "Stopped." and page.locator("#talk li").count() == 1
+    assert page.locator("#talk li").all_text_contents() == ["youHello"] and page.input_value("#input") == ""
+    driven.wait()
+    page.keyboard.type("More")
+    page.evaluate(SEND_AND_STOP)
+    assert page.text_content("#state") == "Stopped." and page.locator("#talk li").count() == 3
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
@@ -135,13 +144,21 @@ def test_packed_weights_of_every_format_stay_packed(opened, format):
 
 
 @pytest.mark.parametrize("part", [300, 6 * 2**20])
-def test_a_page_may_have_its_weights_beside_it(tmp_path, open_page, monkeypatch, part):
+def test_a_page_may_have_its_weights_beside_it(tmp_path, browser, monkeypatch, part):
     monkeypatch.setattr("minigrad.zoo.pages.html.PART", part)
     loaded = fresh("regression")
     folder = export_page_folder(loaded, tmp_path / "page")
     assert (len(list(folder.glob("weights-*.js"))) > 1) == (part == 300)
-    page = Driven(open_page(folder / "page.html"))
+    context, asked, said = browser.new_context(offline=True), [], []
+    opened_page = context.new_page()
+    opened_page.on("request", lambda request: asked.append(request.url))
+    opened_page.on("console", lambda message: said.append(message.text))
+    opened_page.goto((folder / "page.html").resolve().as_uri())
+    page = Driven(opened_page)
     assert abs(float(page.say("1.5")) - loaded.predict("1.5")[0]["value"]) < 2e-4
+    own = {path.resolve().as_uri() for path in folder.iterdir()}
+    assert {url for url in asked if not url.startswith("blob:")} == own and said == []
+    context.close()
 
 
 def test_a_page_without_its_weights_says_so(tmp_path, browser):
