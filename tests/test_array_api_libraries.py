@@ -14,8 +14,12 @@ from minigrad.check import gradcheck
 from minigrad.errors import GradientError
 
 pytest.importorskip("array_api_compat", reason="array-api-compat is not installed: pip install -e '.[test]'")
-scipy = pytest.importorskip("scipy", reason="SciPy is not installed: pip install -e '.[test]'")
-sklearn = pytest.importorskip("sklearn", reason="scikit-learn is not installed: pip install -e '.[test]'")
+scipy = pytest.importorskip(
+    "scipy", "1.16", reason="needs SciPy 1.16, for Python 3.11 or later: pip install -e '.[test]'"
+)
+sklearn = pytest.importorskip(
+    "sklearn", "1.8", reason="needs scikit-learn 1.8, for Python 3.11: pip install -e '.[test]'"
+)
 pytestmark = [
     pytest.mark.filterwarnings("ignore::RuntimeWarning"),
     pytest.mark.skipif(os.environ.get("SCIPY_ARRAY_API") != "1", reason="SciPy dispatches only with SCIPY_ARRAY_API=1"),
