@@ -3,9 +3,7 @@
 #
 # "Welcome" greets somebody at a door, and answers somebody who said thanks. Which one it is, the words around it tell.
 # *Attention* is how each word asks the others, in a *transformer*: the kind of network that translators and chatbots are
-# made of. Here you compute it by a handful of multiplications; then one call of minigrad gives the same numbers.
-#
-# It takes about 20 minutes to read and 2 seconds to run.
+# made of. You compute it here by a handful of multiplications, then by one call. Reading takes 20 minutes, running 2 seconds.
 
 # %%
 import numpy as np
@@ -24,22 +22,22 @@ def matrix(rows):
 
 
 X = matrix([[0.1, 0.2, -0.1, 0.4], [-0.3, 0.5, 0.1, -0.2], [0.4, -0.3, 0.2, 0.1]])  # a vector for each word: tutorial 8
-x = nn.SinusoidalPositions(4)(X)  # (3 words, 4 numbers), with the code of its position added to each: tutorial 9
+x = nn.SinusoidalPositions(4)(X)  # (3 words, 4 numbers), plus the code of its position: tutorial 9
 print(x)
 
 # %% [markdown]
 # ## A question, a label, a content
 #
-# Think of three people at a party. Each has a *question* in mind: what would I like to hear about? Each also wears a *label*
-# that says what they can talk about, and each has something to *tell*. You compare your question with all the labels. The
-# better a label fits, the longer you listen to that person. You take home a mixture of what everybody told.
+# Three people meet at a party. Each has a *question* in mind, wears a *label* that says what they can talk about, and has
+# something to *tell*. You compare your question with all the labels. The better one fits, the longer you listen to that
+# person. You take home a mixture of what everybody told.
 
 # %%
 show(question_label_content(), "10_question_label_content")
 
 # %% [markdown]
-# In attention each word has all three, as vectors: its *query* is the question, its *key* the label, its *value* what it
-# tells. Three learned matrices make them from the word's row; ours are of zeros and ones.
+# A word's *query* is its question, its *key* the label, its *value* what it tells. Three learned matrices make these vectors
+# from its row; ours are of zeros and ones.
 #
 # $Q = x \, W_Q \qquad K = x \, W_K \qquad V = x \, W_V$
 #
@@ -59,8 +57,8 @@ print(Q, "\nfirst row, third column:", round(sum(a * b for a, b in zip(x[0].toli
 # where $K^T$ is $K$ with rows and columns exchanged. Row $i$ belongs to the word that asks, column $j$ to the one that is asked.
 #
 # Each score is divided by $\sqrt{d_k}$, where $d_k$ is how many numbers a key has: here 4, so by 2. For dot products of random
-# vectors grow, up or down, like $\sqrt{d_k}$. From scores like 30 and -30 softmax makes one weight of 1, all others 0, and
-# slopes of 0: nothing could be learned any more.
+# vectors spread like $\sqrt{d_k}$, and from scores like 30 and -30 softmax makes one weight of 1, all others 0, and slopes
+# of 0: nothing could be learned any more.
 
 # %%
 scores = Q @ K.T  # (3, 4) x (4, 3) -> (3, 3)
@@ -73,8 +71,7 @@ for size in (4, 64, 1024):
 # %% [markdown]
 # ## Weights and output: how long to listen, and what is heard
 #
-# The softmax of tutorial 6 turns the scores of each row into shares that add up to 1, the *attention weights*. With them
-# each word takes home the values of all words:
+# Softmax turns the scores of each row into shares that add up to 1, the *attention weights*. By them each word mixes all values:
 #
 # $\text{Attention}(Q, K, V) = \text{softmax}\left(\frac{Q K^T}{\sqrt{d_k}}\right) V$
 
@@ -82,24 +79,24 @@ for size in (4, 64, 1024):
 weights = F.softmax(scores / 4**0.5, axis=-1)
 output = weights @ V  # (3, 3) x (3, 4) -> (3, 4)
 print(weights, output, sep="\n")
-seen = mg.viz.Attention.of_heads(Q[None], K[None], V[None], tokens=WORDS)  # (1, 3, 4): there can be several sets
+seen = mg.viz.Attention.of_heads(Q[None], K[None], V[None], tokens=WORDS)
 show(seen.scene(), "10_weights")
 
 # %% [markdown]
-# Whoever asks is on the left, whoever is asked on top: "You" listens to "welcome" for 53 percent of its time. What comes
-# out has the shape of what went in, but each row now knows something of the whole sentence, and none had to wait for another.
+# Who asks is on the left, who is asked on top: "You" listens to "welcome" for 53 percent of its time. What comes out has the
+# shape of what went in, but each row knows something of the whole sentence, and none had to wait for another.
 #
 # ## The same in one call
 #
-# `F.scaled_dot_product_attention` is this formula as one fast op. `nn.MultiHeadAttention` is the layer around it, with the three
-# matrices stacked and transposed, as PyTorch keeps them, and one more for many heads (tutorial 11), which here changes nothing.
+# `F.scaled_dot_product_attention` is this formula as one fast op. `nn.MultiHeadAttention` is the layer around it: it keeps the three
+# matrices stacked and transposed, as PyTorch does, and one more for many heads (tutorial 11), which here changes nothing.
 
 # %%
 layer = nn.MultiHeadAttention(4, heads=1, bias=False, dtype="float64")
 with mg.no_grad():
     layer.in_proj_weight[...] = mg.concatenate([W_Q.T, W_K.T, W_V.T])  # (12, 4)
     layer.out_proj.weight[...] = mg.eye(4, dtype="float64")
-    by_layer = layer(x[None])[0]  # the layer takes several sentences at once, so one more axis in front
+    by_layer = layer(x[None])[0]  # one more axis, for several sentences
 one_call = F.scaled_dot_product_attention(Q[None, None], K[None, None], V[None, None])[0, 0]  # (sentences, heads, 3, 4)
 assert np.allclose(one_call, output) and np.allclose(by_layer, output)
 show(mg.viz.attention(layer, x[None], tokens=WORDS), "10_attention.html")  # point at any cell: the sum behind it
@@ -107,8 +104,8 @@ show(mg.viz.attention(layer, x[None], tokens=WORDS), "10_attention.html")  # poi
 # %% [markdown]
 # ## Where the three matrices come from
 #
-# They start at random, and the slope of the loss says how to change each number. As a toy, we ask that "welcome" listen to
-# itself, which gets 2 percent of its time. The loss is the cross-entropy of that weight, $-\log(\text{weight})$.
+# They start at random, and the slope of the loss says how to change each number. Let us ask that "welcome" listen to itself,
+# which now gets 2 percent of its time: the loss is the cross-entropy of that weight, $-\log(\text{weight})$.
 
 # %%
 queries, keys = (nn.Parameter(part.numpy().copy()) for part in (W_Q, W_K))
@@ -124,14 +121,14 @@ for step in range(41):
 show(mg.viz.heatmap(attention.detach().numpy(), WORDS, WORDS, title="after 40 steps", most=1), "10_trained")
 
 # %% [markdown]
-# The other rows have changed as well, since all words share the matrices; a real network's have to serve a whole language.
+# All words share the matrices, so the other rows have changed, too. Those of a real network have to serve a whole language.
 #
 # ## Exercises
 #
-# 1. Attention alone does not know order. Take $X$ without positions, compute the output, then do it again with the words in the
-#    order "welcome", "You", "are". How do the two outputs relate? What changes if the positions are added first?
-# 2. Divide the scores by 0.01 and by 200, in place of 2. What do the weights become, and what is the output then?
-# 3. Let the sentence stand further back in a text, at the positions 5, 6 and 7. To whom does each word listen most now?
+# 1. Take $X$ without positions, and compute the output; then again with the words in the order "welcome", "You", "are". How
+#    do the two relate? What changes if the positions are added first?
+# 2. Divide the scores by 0.01 and by 200, in place of 2. What do the weights become, and the output?
+# 3. Let the sentence stand at the positions 5, 6 and 7 of a text. To whom does each word listen most now?
 #
 # More to do, a file with holes that marks itself: `minigrad learn start 10`, then `minigrad learn check`.
 #
@@ -139,6 +136,5 @@ show(mg.viz.heatmap(attention.detach().numpy(), WORDS, WORDS, title="after 40 st
 #
 # ## Read next
 #
-# - [minigrad/nn/transformer/attention.py](../minigrad/nn/transformer/attention.py): `MultiHeadAttention`, whose `forward` is what you have just done.
-# - [minigrad/kernels/definitions.py](../minigrad/kernels/definitions.py): the attention that fast kernels are tested against.
+# - [minigrad/nn/transformer/attention.py](../minigrad/nn/transformer/attention.py): the `forward` of `MultiHeadAttention` is what you have just done.
 # - Next: [11. Inside a block](11_inside_a_block.py): many heads, masks, normalizing, and the MLP.
