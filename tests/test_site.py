@@ -11,6 +11,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from support.browser import CHROMIUM
 
 import minigrad
 from minigrad.learn.notebooks import scripts
@@ -89,6 +90,31 @@ def test_links_that_lead_nowhere_are_told(tmp_path):
         "a.html#nowhere",
         "https://example.org/x.js",
     ]
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs a browser: apt-get install chromium")
+def test_what_a_browser_complains_of_is_told_of_each_page_and_window(tmp_path):
+    pytest.importorskip("playwright", reason="needs playwright: pip install playwright")
+    bodies = {
+        "a": "<script>console.error('red')</script>",
+        "b": "<p>",
+        "c": "<script>throw Error('thrown')</script>",
+        "d": '<p style="width: 800px">',
+        "e": '<img src="http://127.0.0.1:9/x.png">',
+    }
+    for name, body in bodies.items():
+        (tmp_path / f"{name}.html").write_text(f"<!doctype html><title>{name}</title>{body}")
+    said: list[str] = []
+    told = [*check.complaints(tmp_path, said.append)]
+    assert said == ["walked 5 pages, 1280 wide, light", "walked 5 pages, 390 wide, dark"]
+    assert {line for line in told if line.startswith(("a", "b", "c", "d"))} == {
+        "a.html: red",
+        "c.html: thrown",
+        "d.html: is wider than 390",
+    }
+    assert (
+        told.count("a.html: red") == told.count("c.html: thrown") == told.count("e.html: http://127.0.0.1:9/x.png") == 2
+    )
 
 
 def test_every_formula_of_the_tutorials_becomes_one_that_browsers_draw():

@@ -6,6 +6,7 @@ import argparse
 import shutil
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from minigrad.errors import install_hint
@@ -34,9 +35,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ImportError as missing:
         parser.error(f"{missing.name} is not installed: {install_hint('docs')}")
 
+    say = partial(print, flush=True)
     out = options.out.absolute()
     sources = out.with_name(f"{out.name}-sources")
-    lay_out(sources, options.pages or ["*"], lambda line: print(line, flush=True))
+    lay_out(sources, options.pages or ["*"], say)
     shutil.rmtree(out, ignore_errors=True)
     settings = {"html_extra_path": [str(sources / "extra")], "all_sources": not options.pages}
     places = [str(path) for path in (sources, Path(__file__).parent, out, sources / "doctrees")]
@@ -45,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if app.statuscode:
         return 1
     print(f"wrote {out / 'index.html'}")
-    found = [*broken_links(out), *complaints(out)] if options.check else []
+    found = [*broken_links(out), *complaints(out, say)] if options.check else []
     for problem in found:
         print(problem)
     return 1 if found else 0

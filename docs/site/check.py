@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 __all__ = ["broken_links", "complaints"]
@@ -47,30 +48,37 @@ def broken_links(site: Path) -> Iterator[str]:
                 yield f"{path.relative_to(site)}: {link} leads nowhere"
 
 
-def complaints(site: Path) -> Iterator[str]:
+def complaints(site: Path, say: Callable[[str], None] = lambda _: None) -> Iterator[str]:
     """What a browser says of each page, on a desk and on a phone: errors, what it asks the network for, pages that are too wide."""
     from playwright.sync_api import sync_playwright
 
+    pages = sorted(site.rglob("*.html"))
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        for size in (DESK, PHONE):
-            context = browser.new_context(viewport=size, color_scheme="dark" if size == PHONE else "light")
-            for path in sorted(site.rglob("*.html")):
-                page, said = context.new_page(), list[str]()
-                page.on(
-                    "console",
-                    lambda message, said=said: (
-                        said.append(message.text) if message.type in ("error", "warning") else None
-                    ),
-                )
-                page.on("pageerror", lambda error, said=said: said.append(str(error)))
-                page.on(
-                    "request",
-                    lambda request, said=said: said.append(request.url) if request.url.startswith("http") else None,
-                )
-                page.goto(path.as_uri(), wait_until="load")
-                if page.evaluate("document.documentElement.scrollWidth > innerWidth + 1"):
+        for size, scheme in ((DESK, "light"), (PHONE, "dark")):
+            tab, said = browser.new_context(viewport=size, color_scheme=scheme).new_page(), list[str]()
+            _listen(tab, said)
+            for path in pages:
+                tab.goto(path.as_uri(), wait_until="load")
+                if tab.evaluate("document.documentElement.scrollWidth > innerWidth + 1"):
                     said.append(f"is wider than {size['width']}")
-                page.close()
                 yield from (f"{path.relative_to(site)}: {text}" for text in said)
+                said.clear()
+            say(f"walked {len(pages)} pages, {size['width']} wide, {scheme}")
         browser.close()
+
+
+def _listen(tab: Any, said: list[str]) -> None:
+    """Note what the pages of a tab complain of, and what they ask the network for."""
+
+    def of_console(message: Any) -> None:
+        if message.type in ("error", "warning"):
+            said.append(message.text)
+
+    def of_network(request: Any) -> None:
+        if request.url.startswith("http"):
+            said.append(request.url)
+
+    tab.on("console", of_console)
+    tab.on("pageerror", lambda error: said.append(str(error)))
+    tab.on("request", of_network)
