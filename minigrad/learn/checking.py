@@ -37,6 +37,7 @@ KEPT = (
     "TMPDIR",
     "HOME",
     "USERPROFILE",
+    "APPDATA",
     "LANG",
     "LC_ALL",
     "LD_LIBRARY_PATH",
