@@ -12,6 +12,7 @@ from urllib.parse import unquote
 
 __all__ = ["broken_links", "complaints"]
 
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 PHONE, DESK = {"width": 390, "height": 844}, {"width": 1280, "height": 800}
 
 
@@ -54,7 +55,8 @@ def complaints(site: Path, say: Callable[[str], None] = lambda _: None) -> Itera
 
     pages = sorted(site.rglob("*.html"))
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        installed = next(filter(None, map(shutil.which, BROWSERS)), None)  # without one, Playwright's own
+        browser = playwright.chromium.launch(executable_path=installed, args=["--no-sandbox"])
         for size, scheme in ((DESK, "light"), (PHONE, "dark")):
             tab, said = browser.new_context(viewport=size, color_scheme=scheme).new_page(), list[str]()
             _listen(tab, said)
