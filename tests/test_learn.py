@@ -121,11 +121,29 @@ def test_an_error_is_told_with_the_line_of_the_learner(lesson):
     (found, *_) = check(path)
     line = path.read_text(encoding="utf-8").splitlines().index("    return c") + 1
     assert (found.status, found.got) == ("failed", f"line {line}: NameError: name 'c' is not defined")
+    path.write_text(sheet(1) + "\nslopes = 3\ncentral = None\ndel prices\n", encoding="utf-8")
+    assert [one.got for one in check(path)] == ["3", "None", "nothing of that name in the file"]
+
+
+def test_a_file_that_does_not_run_is_told_once_and_shows_no_solutions(tmp_path, capsys):
+    path = tmp_path / "lesson_01.py"
     path.write_text(sheet(1) + "\ndef broken(:\n", encoding="utf-8")
-    assert {one.status for one in check(path)} == {"failed"}
-    assert "SyntaxError" in check(path)[0].got and f"line {len(sheet(1).splitlines()) + 2}" in check(path)[0].got
-    path.write_text(sheet(1) + "\nslopes = 3\ncentral = None\n", encoding="utf-8")
-    assert [one.got for one in check(path)[:2]] == ["3", "None"]
+    assert main(["learn", "check", str(path), "--solution"]) == 1
+    told, *rest = capsys.readouterr().out.splitlines()
+    assert told == f"the file does not run: line {len(sheet(1).splitlines()) + 2}: SyntaxError: invalid syntax"
+    assert rest[:2] == ["", "0 of 3 right"] and sum(line.startswith("# try it first") for line in rest) == 3
+    path.write_text(sheet(1) + "\nwhile True: pass\n", encoding="utf-8")
+    assert {(one.status, one.whole) for one in check(path, seconds=1)} == {("slow", True)}
+
+
+def test_what_is_returned_of_another_kind_is_shown_rather_than_where_it_was_of_no_use():
+    (xnor, *_) = exercises(4)
+    assert tried(xnor, lambda a, b: None) == {
+        "status": "wrong",
+        "for": "xnor(0, 0)",
+        "got": "None, which is of no use here: TypeError: float() argument must be a string or a real number, not 'NoneType'",
+    }
+    assert tried(xnor, lambda a, b: 0.5)["got"] == "'0.500'"
 
 
 def test_one_that_is_slow_or_breaks_python_does_not_spoil_the_others(lesson):
@@ -293,6 +311,11 @@ def test_an_engine_of_lesson_2_computes_what_minigrad_computes_in_lessons_3_to_6
     path = tmp_path / "lesson_02.py"
     path.write_text(solved(2), encoding="utf-8")
     assert [one.status for one in check_engine(path)] == ["right", "right", "right", "open"]
+    assert main(["learn", "engine", str(path)]) == 0
+    assert "lesson 6: not written yet\n   hint:     give Value the methods exp() and log()" in capsys.readouterr().out
+    path.write_text(sheet(2), encoding="utf-8")
+    assert main(["learn", "engine", str(path)]) == 1
+    capsys.readouterr()
     more = """
 import math
 

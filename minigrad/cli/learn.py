@@ -116,7 +116,7 @@ def _check(options: Namespace) -> int:
         verdicts = check(path)
         right = [verdict.name for verdict in verdicts if verdict.status == "right"]
         record(path.resolve().parent, number, right)
-    tried = [verdict.name for verdict in verdicts if verdict.status != "open"] if options.solution else []
+    tried = [one.name for one in verdicts if one.status != "open" and not one.whole] if options.solution else []
     if options.json:
         solutions = {name: solution(number, name) for name in tried}
         shown = [
@@ -125,8 +125,7 @@ def _check(options: Namespace) -> int:
         ]
         print(as_json({"lesson": number, "right": len(right), "exercises": shown}))
     else:
-        for place, verdict in enumerate(verdicts, 1):
-            _print_verdict(place, verdict)
+        _print_verdicts(verdicts)
         print(f"\n{len(right)} of {len(verdicts)} right")
         for verdict in verdicts if options.solution else []:
             text = (
@@ -147,11 +146,10 @@ def _engine(options: Namespace) -> int:
         raise Usage("which file? One of lesson 2, whose Value is right")
     with usage_errors():
         verdicts = check_engine(Path(given))
-    for place, verdict in enumerate(verdicts, 1):
-        _print_verdict(place, verdict)
+    _print_verdicts(verdicts, without_hint=("right",))
     right = sum(verdict.status == "right" for verdict in verdicts)
     print(f"\nyour engine computes {right} of {len(verdicts)} as minigrad does")
-    return 0 if all(verdict.status in ("right", "open") for verdict in verdicts) else 1
+    return 0 if right and all(verdict.status in ("right", "open") for verdict in verdicts) else 1
 
 
 def _play(options: Namespace) -> int:
@@ -178,13 +176,21 @@ def _notebooks(options: Namespace) -> int:
     return 0
 
 
-def _print_verdict(place: int, verdict: Verdict) -> None:
+def _print_verdicts(verdicts: list[Verdict], without_hint: tuple[str, ...] = ("right", "open")) -> None:
+    if verdicts[0].whole:
+        print(printable(f"{styled('the file does not run', 'bad')}: {verdicts[0].got or TOLD[verdicts[0].status]}"))
+        return
+    for place, verdict in enumerate(verdicts, 1):
+        _print_verdict(place, verdict, verdict.status not in without_hint)
+
+
+def _print_verdict(place: int, verdict: Verdict, hinted: bool) -> None:
     word = {"open": "not written yet", "failed": "an error"}.get(verdict.status, verdict.status)
     print(f"{place}. {verdict.name}: {styled(word, WORDS[verdict.status])}")
     at = f" at {verdict.at}" if verdict.at else ""
     got = verdict.got or TOLD.get(verdict.status, "")
     lines = {"for": verdict.case, "expected": verdict.expected and f"{verdict.expected}{at}", "got": got}
-    if verdict.status not in ("right", "open"):
+    if hinted:
         lines |= {"hint": verdict.hint, "printed": verdict.printed.strip().replace("\n", "\n             ")}
     for label, text in lines.items():
         if text:

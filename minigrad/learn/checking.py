@@ -57,6 +57,7 @@ class Verdict:
     got: str = ""
     hint: str = ""
     printed: str = ""
+    whole: bool = False  # it is of the file, which could not even be read to its end, and so of all exercises
 
 
 def check(path: Path, seconds: float = SECONDS, memory: int = MEMORY) -> list[Verdict]:
@@ -87,7 +88,7 @@ def _checked(path: Path, number: str, tried: list[Exercise], seconds: float, mem
             if "begun" in said:
                 begun = said["begun"]
             elif "file" in said:  # it cannot even be read, so all of it shares the verdict
-                return [_verdict({"name": name, **said["file"]}, known[name].hint) for name in known]
+                return [Verdict(name, whole=True, **said["file"]) for name in known]
             elif "name" in said and said["name"] in known:
                 verdicts[said["name"]] = _verdict(said, known[said["name"]].hint)
                 begun = None
@@ -96,7 +97,7 @@ def _checked(path: Path, number: str, tried: list[Exercise], seconds: float, mem
             elif "stopped" in said and begun is None:
                 raise ArgumentError("the process for exercises does not start", fix="minigrad doctor")
             elif "stopped" in said:
-                return [_verdict({"name": name, "status": said["stopped"]}, known[name].hint) for name in known]
+                return [Verdict(name, said["stopped"], whole=True) for name in known]
     return [verdicts[name] for name in known]
 
 

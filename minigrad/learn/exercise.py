@@ -6,16 +6,19 @@ import copy
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import wraps
+from types import FunctionType
 from typing import Any, TypeVar
 
 import numpy as np
 
 from .compare import difference, shown
 
-__all__ = ["Exercise", "exercise", "tried"]
+__all__ = ["MISSING", "Exercise", "exercise", "tried"]
 
 Written = TypeVar("Written", bound=Callable[..., Any])
 SOLVED = "__exercise__"  # the attribute by which a solution knows its exercise
+MISSING = object()  # the answer of a file that has none
 
 
 @dataclass(frozen=True)
@@ -60,19 +63,24 @@ def tried(exercise: Exercise, answer: Any, place: str = "") -> dict[str, str]:
     """
     if not callable(answer):
         wanted = f"a {_kind(exercise)} {exercise.answer or exercise.name}"
-        return {"status": "wrong", "expected": wanted, "got": shown(answer)}
+        got = "nothing of that name in the file" if answer is MISSING else shown(answer)
+        return {"status": "wrong", "expected": wanted, "got": got}
     for case in exercise.cases:
         given = copy.deepcopy(case)
         told = {"for": f"{exercise.name}({', '.join(map(shown, case))})"}
+        kept, returned = _keeping(answer)
         try:
             with np.errstate(all="ignore"):
-                got = answer(*given) if exercise.probe is None else exercise.probe(answer, *given)
+                got = kept(*given) if exercise.probe is None else exercise.probe(kept, *given)
         except NotImplementedError:
             return {"status": "open"}
         except MemoryError:
             return {"status": "memory", **told}
         except (Exception, SystemExit) as error:
-            return {"status": "failed", **told, "got": described(error, place)}
+            if not returned or _lines(error, place):
+                return {"status": "failed", **told, "got": described(error, place)}
+            got = f"{shown(returned[-1])}, which is of no use here: {described(error, place)}"
+            return {"status": "wrong", **told, "got": got}
         with np.errstate(all="ignore"):
             expected = exercise.oracle(*copy.deepcopy(case))
         found = difference(expected, got, exercise.tolerance)
@@ -81,14 +89,32 @@ def tried(exercise: Exercise, answer: Any, place: str = "") -> dict[str, str]:
     return {"status": "right"}
 
 
+def _keeping(answer: Any) -> tuple[Any, list[Any]]:
+    """An answer, and a list to which it adds what it returns, if it is a function."""
+    returned: list[Any] = []
+    if not isinstance(answer, FunctionType):
+        return answer, returned
+
+    @wraps(answer)
+    def kept(*given: Any, **options: Any) -> Any:
+        returned.append(answer(*given, **options))
+        return returned[-1]
+
+    return kept, returned
+
+
 def described(error: BaseException, place: str) -> str:
     """An error in one line, with the line of the learner's file where it arose."""
-    lines = [line for frame, line in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == place]
+    lines, text = _lines(error, place), str(error).strip()
     if isinstance(error, SyntaxError):
-        lines = [error.lineno or 0]
-    text = str(error).strip().splitlines()
+        lines, text = [error.lineno or 0], error.msg
     where = f"line {lines[-1]}: " if lines else ""
-    return f"{where}{type(error).__name__}{f': {text[0]}' if text else ''}"[:300]
+    return f"{where}{type(error).__name__}{f': {text.splitlines()[0]}' if text else ''}"[:300]
+
+
+def _lines(error: BaseException, place: str) -> list[int]:
+    """The lines of a file through which an error came."""
+    return [line for frame, line in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == place]
 
 
 def _kind(exercise: Exercise) -> str:

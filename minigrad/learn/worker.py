@@ -17,7 +17,7 @@ import sys
 from typing import Any
 
 from .engine import ENGINE
-from .exercise import described, tried
+from .exercise import MISSING, described, tried
 from .lessons import exercises
 
 PRINTED = 1000  # characters of what an answer prints that are told
@@ -94,7 +94,7 @@ def main(words: list[str]) -> None:
             if not names or one.name in names:
                 tell(begun=one.name)
                 with contextlib.redirect_stdout(Kept()) as printed, contextlib.redirect_stderr(printed):
-                    verdict = tried(one, getattr(module, one.answer or one.name, None), path)
+                    verdict = tried(one, getattr(module, one.answer or one.name, MISSING), path)
                 tell(name=one.name, printed=printed.getvalue(), **verdict)
     return None
 

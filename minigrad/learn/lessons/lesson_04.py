@@ -19,12 +19,12 @@ def hidden(a, b):
 
 def _sure(answer, a, b):
     said = float(answer(a, b))
-    return "yes" if 0.9 < said < 1.0001 else "no" if -0.0001 < said < 0.1 else f"not sure: {said:.3f}"
+    return "nearly 1" if 0.9 < said < 1.0001 else "nearly 0" if -0.0001 < said < 0.1 else f"{said:.3f}"
 
 
 @exercise(
     cases=_ROWS,
-    oracle=lambda a, b: "yes" if a == b else "no",
+    oracle=lambda a, b: "nearly 1" if a == b else "nearly 0",
     probe=_sure,
     hint="h1 and h2 are both about 1 just where XOR is 1: when should the output unit stay silent?",
 )
