@@ -73,12 +73,12 @@ path = Path("lesson_01.py")
 text = sheet(1).replace(hole, "return b + 1, a + 2 * b + 1", 1).replace(hole, "while True: pass", 1)
 path.write_text(text.replace(hole, "import os; return os.fork()", 1), encoding="utf-8")
 for one in check(path, seconds=2):
-    print(one.name, one.status, one.got)
+    print(one.name, one.status, one.got.partition(": ")[2])
 """
     assert run(code, tmp_path).splitlines() == [
         "slopes right ",
         "central slow ",
-        "prices failed line 38: AttributeError: module 'os' has no attribute 'fork'",
+        "prices failed AttributeError: module 'os' has no attribute 'fork'",
     ]
 
 

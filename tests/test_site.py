@@ -99,7 +99,7 @@ def test_what_a_browser_complains_of_is_told_of_each_page_and_window(tmp_path):
         "a": "<script>console.error('red')</script>",
         "b": "<p>",
         "c": "<script>throw Error('thrown')</script>",
-        "d": '<p style="width: 800px">',
+        "d": '<p style="width: 800px">wide',
         "e": '<img src="http://127.0.0.1:9/x.png">',
     }
     for name, body in bodies.items():
