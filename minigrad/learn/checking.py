@@ -103,7 +103,7 @@ def _checked(path: Path, number: str, tried: list[Exercise], seconds: float, mem
 
 def _verdict(said: dict[str, Any], hint: str) -> Verdict:
     told = {key: str(said.get(key, "")) for key in ("name", "status", "at", "expected", "got", "printed")}
-    return Verdict(case=str(said.get("for", "")), hint=hint, **told)
+    return Verdict(case=str(said.get("for", "")), hint=hint, whole=False, **told)
 
 
 def _said(words: list[str], seconds: float) -> Iterator[dict[str, Any]]:
