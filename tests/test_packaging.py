@@ -127,6 +127,7 @@ def test_pyproject_holds_the_build_system_and_setup_cfg_all_the_rest():
     config.read(ROOT / "setup.cfg")
     assert config["metadata"]["name"] == "minigrad"
     assert config["metadata"]["version"] == minigrad.__version__
+    assert f"\nversion: {minigrad.__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
 
 
 def test_a_script_beside_a_checkout_called_minigrad_finds_the_package(tmp_path):
