@@ -90,8 +90,10 @@ class Protocols(Tensor):
             array.flags.writeable = False
         return array
 
-    def item(self) -> Any:
-        """The one element, as a Python number."""
+    def item(self, *index: int) -> Any:
+        """The one element as a Python number, or with an index the i-th of all, or the one at (i, j, …), as NumPy's."""
+        if index:
+            return self[index].item() if len(index) > 1 else self.reshape(-1)[index].item()
         if self.data.size != 1:
             raise ShapeError(
                 "item: the tensor does not have exactly one element",

@@ -207,3 +207,29 @@ def test_the_doctor_says_what_each_missing_part_would_bring(monkeypatch, capsys)
     for gain in ("2 to 4 times as fast", "several machines", "PNG and PDF", "BLEU and chrF"):
         assert gain in shown
     assert "minigrad doctor --speed" in shown
+
+
+def test_the_list_of_models_fits_the_terminal_and_keeps_a_line_each_where_there_is_none(monkeypatch, capsys):
+    assert main(["list"]) == 0
+    piped = capsys.readouterr().out
+    assert len(piped.splitlines()) == 1 + len(mg.zoo.list())
+    for columns in (80, 100, 200):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        monkeypatch.setattr("sys.stdout", shown := Terminal())
+        assert main(["list"]) == 0
+        assert max(map(len, shown.getvalue().splitlines())) <= columns
+        assert shown.getvalue().split() == piped.split()  # nothing is cut off
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["xor", "learning_rate=0.1"], "xor has no setting 'learning_rate': it is called lr here: lr=0.1"),
+        (["gpt", "n_layer=3"], "it is called layers here: layers=3"),
+        (["translator", "num_layers=2"], "it is called depth here: depth=2"),
+        (["xor", "d_model=3"], "xor has no setting 'd_model': "),  # which has no dim
+    ],
+)
+def test_a_setting_by_the_name_of_another_library_is_answered_with_ours(words, said, capsys):
+    assert main(["train", *words]) == 2
+    assert said in capsys.readouterr().err

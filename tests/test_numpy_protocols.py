@@ -484,3 +484,23 @@ def test_numpys_functions_take_size_as_a_plain_number() -> None:
     assert np.zeros(size).shape == np.empty((2, size))[0].shape == x.reshape(size).shape == (3,)
     x /= size
     assert x.dtype == np.float32
+
+
+def test_item_takes_an_index_as_numpy_does():
+    values = np.arange(6.0).reshape(2, 3)
+    x = mg.tensor(values)
+    assert [x.item(0), x.item(-1), x.item(1, 2), x[0, 1].item()] == [0.0, 5.0, 5.0, 1.0]
+    for index in ((6,), (2, 0), (0, 0, 0)):
+        with pytest.raises((IndexError, ValueError)):
+            values.item(*index)
+        with pytest.raises(mg.errors.IndexingError):
+            x.item(*index)
+
+
+def test_python_divmod_is_numpys():
+    values = np.array([7.5, -7.5, 3.0])
+    x = mg.tensor(values)
+    for ours, theirs in ((divmod(x, 2), divmod(values, 2)), (divmod(5, x), divmod(5, values))):
+        for part, expected in zip(ours, theirs):
+            assert isinstance(part, mg.Tensor)
+            np.testing.assert_array_equal(part.numpy(), expected)

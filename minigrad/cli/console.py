@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import sys
+import textwrap
 import traceback
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -18,6 +20,7 @@ from ..tree import jsonable
 __all__ = ["as_command", "as_json", "explained", "printable", "styled", "table"]
 
 
+LEAST_COLUMN = 20  # letters to a line, however narrow the terminal is
 STYLES = {"good": "32", "bad": "31", "faint": "2"}  # codes of terminals
 
 
@@ -33,11 +36,20 @@ def as_json(value: Any) -> str:
     return json.dumps(jsonable(value), indent=2)
 
 
-def table(rows: Iterable[Sequence[Any]]) -> str:
-    """Rows as aligned columns, two spaces apart."""
+def table(rows: Iterable[Sequence[Any]], wrapped: bool = False) -> str:
+    """Rows as aligned columns, two spaces apart; `wrapped` breaks the last one to fit the terminal, if there is one."""
     cells = [[printable(cell).replace("\n", " ") for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*cells)]
-    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in cells)
+    if not cells:
+        return ""
+    *widths, last = [max(map(len, column)) for column in zip(*cells)]
+    if wrapped and sys.stdout.isatty():
+        last = max(shutil.get_terminal_size().columns - sum(widths) - 2 * len(widths), LEAST_COLUMN)
+    lines = []
+    for *first, text in cells:
+        for part in textwrap.wrap(text, last, break_on_hyphens=False) if len(text) > last else [text]:
+            lines.append("  ".join([*(cell.ljust(width) for cell, width in zip(first, widths)), part]).rstrip())
+            first = [""] * len(first)
+    return "\n".join(lines)
 
 
 def as_command(*words: object) -> str:

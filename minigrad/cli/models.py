@@ -43,7 +43,7 @@ def _list(options: Namespace) -> int:
     if options.json:
         print(as_json([_entry_as_json(entry) for entry in found]))
     elif found:
-        print(table([("name", "task", "presets", "what it is"), *(_row(entry) for entry in found)]))
+        print(table([("name", "task", "what it is"), *(_row(entry) for entry in found)], wrapped=True))
     if not found:
         hint = nearest(options.pattern, [entry.name for entry in list_models()])
         print(printable(f"minigrad: no model fits {options.pattern!r}: {hint}"), file=sys.stderr)
@@ -52,8 +52,9 @@ def _list(options: Namespace) -> int:
 
 def _row(entry: Entry) -> tuple[str, ...]:
     if entry.spec is None:
-        return entry.name, "BROKEN", "", f"{entry.error} ({entry.package})"
-    return entry.name, entry.spec.task, ", ".join(entry.spec.presets), entry.spec.summary
+        return entry.name, "BROKEN", f"{entry.error} ({entry.package})"
+    presets = f" (presets: {', '.join(entry.spec.presets)})" if entry.spec.presets else ""
+    return entry.name, entry.spec.task, entry.spec.summary + presets
 
 
 def _entry_as_json(entry: Entry) -> dict[str, Any]:
@@ -167,7 +168,7 @@ def settings_table(spec: ModelSpec, config: Any) -> str:
     for setting in described_settings(spec, config):
         choices = f" ({', '.join(map(str, setting['choices']))})" if setting["choices"] else ""
         rows.append((f"  {as_word(setting['name'], setting['value'])}", setting["type"], f"{setting['help']}{choices}"))
-    return table(rows)
+    return table(rows, wrapped=True)
 
 
 def as_word(key: str, value: Any) -> str:

@@ -14,6 +14,15 @@ from .spec import Config, ModelSpec
 
 __all__ = ["configure", "bound_of", "parse_overrides", "preset_of"]
 
+# What other libraries call a setting -> the names it may have here.
+_ELSEWHERE = {
+    "learning_rate": ("lr",), "batch_size": ("batch",), "max_steps": ("steps",), "iterations": ("steps",), "max_iters": ("steps",),
+    "num_epochs": ("epochs",), "hidden_size": ("hidden", "dim"), "d_model": ("dim",), "n_embd": ("dim",),
+    "embed_dim": ("dim",), "n_layer": ("layers", "depth"), "num_layers": ("layers", "depth"), "layers": ("depth",), "depth": ("layers",),
+    "n_head": ("heads",), "nhead": ("heads",), "num_heads": ("heads",), "block_size": ("context",), "vocab_size": ("vocab",),
+    "seq_len": ("context", "max_length"), "label_smoothing": ("smoothing",), "grad_clip": ("clip",), "num_beams": ("beams",),
+    "beam_size": ("beams",),
+}  # fmt: skip
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
@@ -52,7 +61,7 @@ def configure(spec: ModelSpec, preset: str | None = None, overrides: Mapping[str
         key = renamed.get(given, given)
         if key not in fields:
             raise ArgumentError(
-                f"{spec.name} has no setting {key!r}", ", ".join(fields), repr(key), nearest(key, list(fields))
+                f"{spec.name} has no setting {key!r}", ", ".join(fields), repr(key), _called(key, value, fields)
             )
         values[key] = _converted(f"{spec.name}: {key}", kinds[key], value)
         _refuse_out_of_bounds(f"{spec.name}: {key}", values[key], fields[key])
@@ -68,6 +77,12 @@ def configure(spec: ModelSpec, preset: str | None = None, overrides: Mapping[str
         raise
     except Exception as error:  # whatever the config's own __post_init__ refuses them with
         raise ArgumentError(f"{spec.name}: these settings cannot be used: {error}", got=_shown(values)) from error
+
+
+def _called(key: str, value: Any, fields: Mapping[str, Any]) -> str:
+    """What a setting that does not exist may have meant: the name that other libraries give it is known, or else the nearest is."""
+    ours = next((name for name in _ELSEWHERE.get(key.casefold(), ()) if name in fields), None)
+    return nearest(key, list(fields)) if ours is None else f"it is called {ours} here: {ours}={value}"
 
 
 def bound_of(field: dataclasses.Field[Any], name: str) -> float | None:
