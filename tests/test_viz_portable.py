@@ -14,7 +14,7 @@ import pytest
 
 import minigrad as mg
 from minigrad.viz.drawing.colors import DARK, LIGHT
-from minigrad.viz.drawing.scene import Group, Scene, Text, text_width
+from minigrad.viz.drawing.scene import Group, Scene, Text, clean, text_width
 
 PICTURES = Path(__file__).resolve().parent.parent / "docs" / "pictures"
 ROOT = PICTURES.parent.parent
@@ -240,30 +240,34 @@ def test_a_picture_whose_colours_are_css_variables_would_be_found_out(renderer):
 
 
 WRITINGS = {"CJK": "你好", "Arabic": "مرحبا", "Devanagari": "नमस्ते", "Hebrew": "שלום"}
+JOINED = "क्ष"  # ka, a mark, and ssa, which Devanagari writes as one sign: in the font of these tests as nothing
+RULES = "languagesystem DFLT dflt; languagesystem dev2 dflt; feature akhn { sub u0915 u094D u0937 by nothing; } akhn;"
 
 
 @pytest.fixture
 def squares(tmp_path):
     """A font made here that has a square for each letter of these writings, known to matplotlib while a test runs."""
     figure = pytest.importorskip("minigrad.viz.drawing.figure", reason="needs matplotlib: pip install -e '.[viz]'")
+    from fontTools.feaLib.builder import addOpenTypeFeaturesFromString
     from fontTools.fontBuilder import FontBuilder
     from fontTools.pens.ttGlyphPen import TTGlyphPen
 
-    letters = sorted(set("".join(WRITINGS.values())))
+    letters = sorted(set("".join(WRITINGS.values()) + JOINED))
     pen = TTGlyphPen(None)
     for step, place in enumerate([(0, 0), (0, 700), (500, 700), (500, 0)]):
         (pen.lineTo if step else pen.moveTo)(place)
     pen.closePath()
-    names = [".notdef", *(f"u{ord(letter):04X}" for letter in letters)]
+    names = [".notdef", *(f"u{ord(letter):04X}" for letter in letters), "nothing"]
     made = FontBuilder(1000, isTTF=True)
     made.setupGlyphOrder(names)
     made.setupCharacterMap(dict(zip(map(ord, letters), names[1:])))
-    made.setupGlyf(dict.fromkeys(names, pen.glyph()))
+    made.setupGlyf({**dict.fromkeys(names, pen.glyph()), "nothing": TTGlyphPen(None).glyph()})
     made.setupHorizontalMetrics(dict.fromkeys(names, (600, 0)))
     made.setupHorizontalHeader(ascent=800, descent=-200)
     made.setupNameTable({"familyName": "Squares Of A Test", "styleName": "Regular"})
     made.setupOS2()
     made.setupPost()
+    addOpenTypeFeaturesFromString(made.font, RULES)
     made.save(tmp_path / "squares.ttf")
     manager = figure.font_manager.fontManager
     before = list(manager.ttflist)
@@ -296,3 +300,56 @@ def test_other_writings_are_painted_where_a_font_is_there_and_else_it_is_said(
             warnings.simplefilter("error")
             scene.write(drawn)
         assert drawn.read_bytes() != without.read_bytes()
+
+
+@pytest.fixture
+def columns(tmp_path):
+    """In which columns of the picture of a word there is ink."""
+    figure = pytest.importorskip("minigrad.viz.drawing.figure", reason="needs matplotlib: pip install -e '.[viz]'")
+    if not hasattr(figure.ft2font, "__libraqm_version__"):
+        pytest.skip("this matplotlib does not join letters: pip install 'matplotlib>=3.11'")
+
+    def drawn(word: str) -> list[bool]:
+        Scene(120, 40, [Text(10, 28, word, 20)]).write(tmp_path / "word.png")
+        pixels = np.asarray(pytest.importorskip("PIL.Image").open(tmp_path / "word.png").convert("L"))
+        return (pixels < 128).any(axis=0).tolist()
+
+    return drawn
+
+
+def test_signs_of_devanagari_are_joined_as_the_font_says(squares, columns, monkeypatch):
+    from minigrad.viz.drawing import figure
+
+    manager = figure.font_manager.fontManager
+    monkeypatch.setattr(manager, "ttflist", [font for font in manager.ttflist if font.name.startswith("DejaVu")])
+    squares()
+    assert any(columns("क")) and any(columns("ष")) and not any(columns(JOINED))
+    assert columns("क" + JOINED) == columns("क") and columns("क्क") != columns("क")
+
+
+def test_letters_of_arabic_run_from_the_right_and_join_unless_they_are_kept_apart(columns):
+    def has_gap(ink: list[bool]) -> bool:
+        return not all(ink[ink.index(True) : len(ink) - ink[::-1].index(True)])
+
+    alone, word = (
+        columns("س"),
+        columns("اس"),
+    )  # alef, which joins nothing after it, and seen, which so stands at the left
+    width = len(alone) - alone[::-1].index(True)
+    assert word[:width] == alone[:width] and sum(word) > sum(alone)
+    assert not has_gap(columns("بب")) and has_gap(columns("ب\u200cب"))
+
+
+def test_a_matplotlib_that_joins_no_letters_is_named(tmp_path, monkeypatch):
+    figure = pytest.importorskip("minigrad.viz.drawing.figure", reason="needs matplotlib: pip install -e '.[viz]'")
+    monkeypatch.delattr(figure.ft2font, "__libraqm_version__", raising=False)
+    with pytest.warns(UserWarning, match="has ابحر one by one from the left: install matplotlib 3.11, which joins"):
+        Scene(120, 30, [Text(10, 20, "بحرا", 14)]).write(tmp_path / "a.png")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Scene(120, 30, [Text(10, 20, "¿cuánto?", 14)]).write(tmp_path / "b.png")
+
+
+def test_marks_on_letters_take_no_room_and_joiners_are_kept():
+    assert text_width("e\u0301", 10) == text_width("e", 10) and text_width("好", 10) == 2 * text_width("e", 10)
+    assert clean("می\u200cخواهم") == "می\u200cخواهم" and clean("a\u202eb\u200bc") == "a�b�c"

@@ -113,8 +113,7 @@ def _dot(kind: int, x: float, y: float, size: float) -> Any:
 
 
 def _legend(kinds: Sequence[str], y: float) -> tuple[list[Any], float]:
-    shapes: list[Any] = []
-    x = EDGE
+    shapes, x = list[Any](), EDGE
     for number, kind in enumerate(kinds):
         word = clean(kind, 24)
         room = 14 + text_width(word, 11)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import logging
+import unicodedata
 import warnings
 from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
-from matplotlib import font_manager, patches
+from matplotlib import font_manager, ft2font, patches
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.path import Path
@@ -24,6 +26,10 @@ FAMILIES = {"mono": "DejaVu Sans Mono", "sans": "DejaVu Sans"}  # which matplotl
 ANCHORS = {"start": "left", "middle": "center", "end": "right"}
 # Without a date and a version the same picture is the same file.
 METADATA = {"png": {"Software": None}, "pdf": {"CreationDate": None, "Producer": None, "Creator": None}}
+# That one font of many has no bold letters is nothing to tell.
+logging.getLogger("matplotlib.font_manager").addFilter(
+    lambda record: "Failed to find font weight" not in str(record.msg)
+)
 
 
 def paint(scene: Scene, form: str, dark: bool) -> bytes:
@@ -35,10 +41,13 @@ def paint(scene: Scene, form: str, dark: bool) -> bytes:
     axes.set_ylim(scene.height, 0)
     axes.axis("off")
     shapes = list(_flat(scene.shapes))
-    fonts, lacking = _more_fonts({letter for s in shapes if isinstance(s, Text) for letter in clean(s.text, 2000)})
-    if lacking:
-        what = f"no font here has {clean(lacking, 20)}, so the .{form} shows boxes"
-        warnings.warn(f"{what}: install one, such as Noto's, or write an .svg", stacklevel=4)
+    letters = {letter for shape in shapes if isinstance(shape, Text) for letter in clean(shape.text, 2000)}
+    fonts, lacking = _more_fonts(letters)
+    loose = "" if hasattr(ft2font, "__libraqm_version__") else "".join(sorted(filter(_is_shaped, letters)))
+    boxes = f"no font here has {clean(lacking, 20)}, so the .{form} shows boxes: install one, such as Noto's"
+    apart = f"the .{form} has {clean(loose, 20)} one by one from the left: install matplotlib 3.11, which joins letters"
+    for what in [boxes] * bool(lacking) + [apart] * bool(loose):
+        warnings.warn(f"{what}, or write an .svg", stacklevel=4)
     for order, shape in enumerate(shapes):
         _add(axes, shape, dark, order, fonts)
     sink = io.BytesIO()
@@ -46,6 +55,11 @@ def paint(scene: Scene, form: str, dark: bool) -> bytes:
         warnings.filterwarnings("ignore", "Glyph ", UserWarning)  # which was said above
         figure.savefig(sink, format=form, dpi=DOTS, facecolor=figure.get_facecolor(), metadata=METADATA[form])
     return sink.getvalue()
+
+
+def _is_shaped(letter: str) -> bool:
+    """Whether a letter is of a writing from the right, such as Arabic, or shapes its neighbours, as marks of Devanagari do."""
+    return unicodedata.bidirectional(letter) in ("R", "AL") or unicodedata.category(letter) in ("Mn", "Mc")
 
 
 @cache
@@ -60,9 +74,8 @@ def _more_fonts(letters: set[str]) -> tuple[list[str], str]:
     """Installed fonts with the letters that ours lack, and the letters that none has."""
     own = [_letters(font_manager.findfont(family)) for family in FAMILIES.values()]
     lacking, found = {ord(letter) for letter in letters} - frozenset.intersection(*own), list[str]()
-    fonts = [font for font in font_manager.fontManager.ttflist if lacking and not font.name.startswith("Last Resort")]
-    for font in sorted(fonts, key=lambda font: (font.style != "normal", font.weight != 400)):
-        if lacking and lacking & _letters(font.fname):
+    for font in sorted(font_manager.fontManager.ttflist, key=lambda font: (font.style != "normal", font.weight != 400)):
+        if lacking and not font.name.startswith("Last Resort") and lacking & _letters(font.fname):
             found.append(font.name)
             lacking -= _letters(font.fname)
     return found, "".join(map(chr, sorted(lacking)))

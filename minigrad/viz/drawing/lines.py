@@ -54,13 +54,8 @@ def lines(
 
 
 def plot(
-    curves: Mapping[str, np.ndarray],
-    words: Mapping[str, str],
-    x: Scale,
-    y: Scale,
-    dots_below: float,
-    axis: str = "step",
-) -> list[Any]:
+    curves: Mapping[str, np.ndarray], words: Mapping[str, str], x: Scale, y: Scale, dots_below: float, axis: str = "step",
+) -> list[Any]:  # fmt: skip
     """A box with curves (N, 2), and the word of each at its end; a curve of fewer points than `dots_below` shows them."""
     shapes, ends = frame(x, y), []
     for number, (name, points) in enumerate(curves.items()):

@@ -37,9 +37,9 @@ MONO_WIDTH = 0.602  # of a letter, in font sizes
 SUFFIXES = (".svg", ".png", ".pdf")
 KINDS = {"f": "fill", "s": "stroke"}  # class f-ink fills in the colour of the role "ink", s-ink strokes in it
 SHARP = ":root image{image-rendering:pixelated}"  # browsers only; SVG's own word for it is optimizeSpeed
-# Control characters, marks that turn the direction of what follows, and marks that show nothing.
-_HIDDEN = ["0-31", "127-159", "8203-8207", "8232-8238", "8288-8297", "55296-57343", "65279-65279", "65534-65535"]
-_CONTROLS = {code: "�" for span in _HIDDEN for code in range(int(span.split("-")[0]), int(span.split("-")[1]) + 1)}
+# Control characters, marks that turn the direction of what follows, and marks that show nothing and join nothing.
+_HIDDEN = [(0, 31), (127, 159), (8203, 8203), (8206, 8207), (8232, 8238), (8288, 8297), (55296, 57343), (65279, 65279)]
+_CONTROLS = {code: "�" for first, last in [*_HIDDEN, (65534, 65535)] for code in range(first, last + 1)}
 
 
 def clean(text: Any, longest: int = 200) -> str:
@@ -49,9 +49,9 @@ def clean(text: Any, longest: int = 200) -> str:
 
 
 def text_width(text: str, size: float) -> float:
-    """How wide a text in the mono font is; some letters, such as 好, take two places."""
-    cells = len(text) if text.isascii() else sum(1 + (unicodedata.east_asian_width(letter) in "WF") for letter in text)
-    return cells * size * MONO_WIDTH
+    """How wide a text in the mono font is; some letters, such as 好, take two places, and marks on letters none."""
+    letters = (letter for letter in text if unicodedata.category(letter) not in ("Mn", "Me", "Cf"))
+    return size * MONO_WIDTH * sum(1 + (unicodedata.east_asian_width(letter) in "WF") for letter in letters)
 
 
 def widest(texts: Iterable[str], size: float) -> float:

@@ -34,9 +34,7 @@ class View:
         self.items: list[Item] = list(group.children)
         self.owner: dict[Any, Group] = dict.fromkeys(self.items, group)  # the frame that an item stands in
         self._open(depth)
-        self.keys: dict[Any, str] = {
-            item: f"i{index}" for index, item in enumerate(self.items)
-        }  # of every box, also of ports
+        self.keys: dict[Any, str] = {item: f"i{i}" for i, item in enumerate(self.items)}  # of ports, too
         self.edges: dict[tuple[str, str], int] = {}
         self.backs: set[tuple[str, str]] = set()  # the edges that a gradient comes back by
         self._connect()
@@ -57,9 +55,8 @@ class View:
 
     def _shown(self) -> dict[Box, str]:
         """The key of the item that each box is in, or is. Open blocks that look the same are drawn as the first of them."""
-        shown = {
-            box: self.keys[item] for item in self.items for box in (item.boxes() if isinstance(item, Group) else [item])
-        }
+        parts = [(item, item.boxes() if isinstance(item, Group) else [item]) for item in self.items]
+        shown = {box: self.keys[item] for item, boxes in parts for box in boxes}
         for group, _ in reversed(self.frames):
             for copy in group.copies[1:]:
                 shown |= {box: shown[twin] for box, twin in zip(copy.boxes(), group.boxes())}

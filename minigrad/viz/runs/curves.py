@@ -32,9 +32,8 @@ def curves(source: str | os.PathLike[str] | Mapping[str, Curve], log: bool = Fal
     >>> picture.title
     'loss, lr'
     """
-    table = source if isinstance(source, Mapping) else read_metrics(source)
     best = Best() if isinstance(source, Mapping) else Best.of(read_config(source))
-    found = panels_of(table)
+    found = panels_of(source if isinstance(source, Mapping) else read_metrics(source))
     names = list(found)[:PANELS]
     room = label_room(found)
     shapes: list[Any] = [_panel(name, found[name], best, log, room, i * HEIGHT) for i, name in enumerate(names)]

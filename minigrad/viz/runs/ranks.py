@@ -46,8 +46,7 @@ def pipeline_schedule(spans: Sequence[Sequence[Any]], names: Sequence[str] | Non
 
 
 def _legend(kinds: set[str], left: float) -> list[Any]:
-    shapes: list[Any] = []
-    x = left
+    shapes, x = list[Any](), left
     for kind in (kind for kind in LOOKS if kind in kinds):
         fill, stroke, _ = LOOKS[kind]
         shapes += [Rect(x, GAP, 12, 12, fill, stroke), Text(x + 17, GAP + 10, MEANINGS[kind], SIZE, "faint")]
@@ -79,9 +78,8 @@ def holders(placements: Sequence[Any], layout: Any, width: float = 720, most: in
     names = [clean(one.name, 44) for one in rows]
     left = min(widest(names, SIZE) + 2 * GAP, width / 2)
     step = (width - left - GAP) / len(places)
-    shapes: list[Any] = [
-        Text(left + (i + 0.5) * step, GAP + SIZE, title, SIZE, "faint", "middle") for i, title in enumerate(titles)
-    ]
+    places_of = [left + (i + 0.5) * step for i in range(len(places))]
+    shapes = list[Any](Text(x, GAP + SIZE, title, SIZE, "faint", "middle") for x, title in zip(places_of, titles))
     for number, one in enumerate(rows):
         y = 2 * GAP + SIZE + number * (ROW + 4)
         shapes.append(Text(left - GAP, y + ROW / 2 + 4, names[number], SIZE, anchor="end"))
@@ -98,10 +96,9 @@ def _matrix(one: Any, stage: int, tensor: int, x: float, y: float) -> Group:
     if not one.is_on(stage, tensor):
         return Group(shapes, "matrix", f"{one.name}: on other ranks")
     ranges = [[(0, one.shape[0])]] if one.spec is None else one.spec.ranges
-    own = ranges[tensor if one.spec is not None else 0]
     across = one.spec is not None and one.spec.axis == 1
     whole = one.shape[1 if across else 0]
-    for start, stop in own:
+    for start, stop in ranges[0 if one.spec is None else tensor]:
         a, b = start / whole, stop / whole
         px, py, w, h = (x + a * wide, y, (b - a) * wide, high) if across else (x, y + a * high, wide, (b - a) * high)
         shapes.append(Rect(px, py, w, h, "parameter", "parameter-line"))
