@@ -15,12 +15,13 @@ from minigrad.errors import ArgumentError
 from minigrad.zoo import Data
 from minigrad.zoo.initial import opened, taken_over
 
-from .corpus import Corpus, corpus_of, form_of
+from .corpus import FEW, Corpus, corpus_of, form_of
 from .denoising import DenoisingBatches, encoded
 from .samplers import InTurns
 
 FEW_WORDS = 5000  # with more different words than that, or more rare ones, byte pairs do better
 FEWEST, VALIDATIONS = 4, 20  # so many at least, where epochs are long, and at most, where they are short
+SPACED = 2  # words to a text, where a language puts spaces between them
 RARE = 0.02  # the share of running words that may be there only once
 
 
@@ -69,13 +70,18 @@ def sized(config: Any, pairs: int = 0) -> Any:
 
 
 def vocabulary_of(config: Any, corpus: Corpus, byte_pairs: int) -> Any:
-    """A tokenizer of both languages together: words if there are few, each often enough, or else so many byte pairs."""
+    """A tokenizer of both languages together: words if there are few, each often enough, or else so many byte pairs.
+
+    Few sentences teach nothing about parts of words: with words, one that was never seen is at least known to be unknown.
+    """
     texts = [text for pair in corpus.train for text in pair]
     kind = config.vocabulary
     if not kind:
         counts = Counter(word for text in texts for word in WordTokenizer.pattern.findall(text))
         once = sum(count == 1 for count in counts.values())
-        kind = "word" if len(counts) <= FEW_WORDS and once <= RARE * counts.total() else "bpe"
+        is_few, is_spaced = len(corpus.train) < FEW, counts.total() >= SPACED * len(texts)
+        is_regular = len(counts) <= FEW_WORDS and once <= RARE * counts.total()
+        kind = "word" if is_few and is_spaced or is_regular else "bpe"
     if kind == "word":
         return WordTokenizer.train(texts, config.vocab)
     if byte_pairs < FIRST_MERGE:

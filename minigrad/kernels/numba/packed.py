@@ -11,6 +11,7 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
+from numba import literally
 
 from ...engine.modes import local
 from ...maths.addresses import at
@@ -48,27 +49,29 @@ MOST_PARTS = 16  # that a weight is divided into
 WEIGHT, WEIGHT_ROW, X, X_ROW, OUT, OUT_ROW, BIAS, COUNT, ROWS, COLUMNS, BLOCKS, PART, ADDS = range(OWN, OWN + 13)
 
 
+@kernel
+def _many_rows(format, job, room, row, first, size, count):
+    """The part for so many rows of input that the weight's are worth being floats in panels first."""
+    code = literally(format)
+    weight_row, x, x_row, columns = word(job, WEIGHT_ROW), word(job, X), word(job, X_ROW), word(job, COLUMNS)
+    depth, sums, floats = (columns + STEP - 1) // STEP * STEP, room, room + LARGE_ROWS * PANELS * ITEM
+    panels = floats + PANELS * depth * ITEM
+    for i in range(0, size, PANELS):
+        height = min(PANELS, size - i)
+        for k in range(height):
+            unpack(code, row + (i + k) * weight_row, floats + k * depth * ITEM, columns, word(job, BLOCKS))
+        pack_transposed(floats, depth * ITEM, height, depth, panels, F(1))
+        for j in range(0, count, LARGE_ROWS):
+            rows = min(LARGE_ROWS, count - j)
+            large_tile(x + j * x_row, x_row, ITEM, panels, sums, PANELS * ITEM, rows, depth, False)
+            for k in range(rows):
+                _finish(job, sums + k * PANELS * ITEM, j + k, first + i, height)
+
+
 @cache
 def part_function(format: str) -> int:
     """The address of the function that computes a part of a product with a weight of this format."""
     code = CODES.index(format)
-
-    @kernel
-    def many_rows(job, room, row, first, size, count):
-        """The part for so many rows of input that the weight's are worth being floats in panels first."""
-        weight_row, x, x_row, columns = word(job, WEIGHT_ROW), word(job, X), word(job, X_ROW), word(job, COLUMNS)
-        depth, sums, floats = (columns + STEP - 1) // STEP * STEP, room, room + LARGE_ROWS * PANELS * ITEM
-        panels = floats + PANELS * depth * ITEM
-        for i in range(0, size, PANELS):
-            height = min(PANELS, size - i)
-            for k in range(height):
-                unpack(code, row + (i + k) * weight_row, floats + k * depth * ITEM, columns, word(job, BLOCKS))
-            pack_transposed(floats, depth * ITEM, height, depth, panels, F(1))
-            for j in range(0, count, LARGE_ROWS):
-                rows = min(LARGE_ROWS, count - j)
-                large_tile(x + j * x_row, x_row, ITEM, panels, sums, PANELS * ITEM, rows, depth, False)
-                for k in range(rows):
-                    _finish(job, sums + k * PANELS * ITEM, j + k, first + i, height)
 
     @kernel
     def packed_part(job, part, room):
@@ -87,7 +90,7 @@ def part_function(format: str) -> int:
             _finish(job, room, 0, first, last - first)
             return
         if count > FEWEST and (columns + STEP - 1) // STEP <= WIDEST // STEP:
-            many_rows(job, room, row, first, last - first, count)
+            _many_rows(code, job, room, row, first, last - first, count)
             return
         for begin in range(0, count, FEW):
             end = min(begin + FEW, count)

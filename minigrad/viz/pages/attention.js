@@ -94,7 +94,7 @@ function drawMatrix() {
   const { pixels, most } = painted(numbers, columns, signed, $('relative').checked && !signed, hides);
   const longest = (texts) => texts.reduce((most, text) => Math.max(most, letters(short(text))), 1);
   const room = $('picture').clientWidth - 24 - 7.3 * longest(layer.rows); // a matrix is as wide as its page, if it can be
-  const cell = Math.min(44, Math.max(2, Math.floor(Math.min(640 / Math.max(L, columns, 1), room / Math.max(columns, 1)))));
+  const cell = Math.min(72, Math.max(2, Math.floor(Math.min(640 / Math.max(L, columns, 1), room / Math.max(columns, 1)))));
   const size = cell >= 12 ? 12 : 10, left = 12 + 0.605 * size * longest(layer.rows), top = 14 + 0.605 * size * longest(names);
   const width = left + columns * cell + 10, height = top + L * cell + 8;
   const canvas = canvasOf(pixels, columns, L, {
@@ -126,7 +126,8 @@ function drawMatrix() {
   $('picture').replaceChildren(element('div', { class: 'matrix', style: `width:${width}px;height:${height}px` }, canvas, over));
   const end = $('relative').checked && !signed ? 'the largest of its row' : brief(most);
   const barred = pixels.includes(FORBIDDEN) ? '; – where it may not look' : '';
-  return [signed ? `−${end} ` : '0 ', canvasOf(SCALES[signed ? 'diverging' : 'sequential'].slice(), 256, 1), ` ${end}${barred}`];
+  const colors = canvasOf(SCALES[signed ? 'diverging' : 'sequential'].slice(), 256, 1);
+  return [element('span', { class: 'key' }, signed ? `−${end} ` : '0 ', colors, ` ${end}`), barred];
 }
 
 // The cell under the mouse is told; a click keeps it, and the arrow keys move it.

@@ -198,11 +198,14 @@ function setTable(id, rows) {
   section.hidden = !rows.length;
   section.querySelector('table').replaceChildren(...rows.map(([name, value, help, original]) => {
     const isChanged = original !== undefined;
-    const notes = [isChanged ? `default ${original}` : '', help];
+    const notes = [isChanged ? `default ${original || '""'}` : '', help];
     return element('tr', { class: isChanged && 'changed' }, element('td', { class: 'mono' }, name), element('td', { class: 'mono' }, value),
       ...notes.map((note) => element('td', { class: 'faint' }, note)));
   }));
 }
+
+// The middle of a model that is wider than the page is seen first.
+for (const wide of document.querySelectorAll('#graph .scroll')) wide.scrollLeft = (wide.scrollWidth - wide.clientWidth) / 2;
 
 // What a run does not have has no heading.
 setPanels(DATA.panels);
