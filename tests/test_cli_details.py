@@ -88,7 +88,11 @@ def test_a_table_in_which_few_lines_fit_is_refused_with_the_lines(here, capsys):
     (here / "few.csv").write_text("hello,hola\nthanks,gracias\na,b\n" + "one, two, three\n" * 3 + "x,,\n" * 2)
     assert main(["train", "translator", "--data", "few.csv", "--out", "run"]) == 1
     said = capsys.readouterr().err
-    assert "few.csv" in said and "line" in said
+    assert "few.csv" in said and "3 columns between commas in 5 lines, but not in lines 1, 2, 3" in said
+    fitting = "".join(f"one {i},uno {i}\n" for i in range(90)) + "".join(f"{i},\n" for i in range(95))
+    (here / "most.csv").write_text(fitting)
+    assert main(["train", "translator", "--data", "most.csv", "--out", "run"]) == 1
+    assert "only 90 of 185 lines of most.csv are pairs" in (said := capsys.readouterr().err) and "lines 91, 92" in said
 
 
 def test_a_time_gives_the_number_of_steps_and_the_schedule_ends_with_them(here, capsys):

@@ -28,6 +28,7 @@ JOINED = 20  # lines that one quoted cell may go over
 LINE_BYTES = 64  # of max_bytes that a line counts for at least
 PIECE = 2**20  # bytes that are cut into lines at a time
 
+MARKS = {"\t": "tabs", ",": "commas", ";": "semicolons"}
 UNDECODED = "bytes that are not valid in the encoding"
 
 _NAMES = (
@@ -243,8 +244,10 @@ def _table(
     lines: list[str | None], columns: tuple[int, int] | None, header: bool | None, report: ReadReport
 ) -> tuple[Iterator[Row], tuple[int, int]]:
     """The rows of a file with columns, and which two of them are the sentences."""
-    sample = list(islice((line for line in lines if line and line.strip() and len(line) <= MAX_LINE), SAMPLE))
-    delimiter, width = _delimiter(sample, report.path)
+    numbered = ((number, line) for number, line in enumerate(lines, 1) if line and line.strip())
+    places = dict(islice((pair for pair in numbered if len(pair[1]) <= MAX_LINE), SAMPLE))
+    sample = list(places.values())
+    delimiter, width = _delimiter(places, report.path)
     first = _cells(next((line for line in lines if line is None or line.strip()), None) or "", delimiter) or []
     if columns is None:
         columns = _columns_of(sample, delimiter, width)
@@ -252,7 +255,7 @@ def _table(
         raise ArgumentError("read_pairs: no such columns", f"two numbers from 0 to {width - 1}", columns)
     if header is None:
         header = len(first) > max(columns) and all(first[c].strip().casefold() in HEADERS for c in columns)
-    report.form = "columns between " + {"\t": "tabs", ",": "commas", ";": "semicolons"}[delimiter]
+    report.form = f"columns between {MARKS[delimiter]}"
     if width > 2:
         report.form += f", {width} of them, of which {columns[0] + 1} and {columns[1] + 1} are used"
     if header:
@@ -268,17 +271,25 @@ def _columns_of(sample: list[str], delimiter: str, width: int) -> tuple[int, int
     return (0, 1)
 
 
-def _delimiter(sample: list[str], name: str) -> tuple[str, int]:
+def _delimiter(sample: dict[int, str], name: str) -> tuple[str, int]:
     """What stands between columns, and how many there are. A comma may just be a comma, so commas must be regular."""
+    irregular = []
     for delimiter, share in (("\t", 0.5), (",", 0.8), (";", 0.8)):
-        widths = Counter(len(_cells(line, delimiter) or []) for line in sample)
-        width, count = max(((w, n) for w, n in widths.items() if w > 1), key=lambda item: item[1], default=(0, 0))
+        widths = {number: len(_cells(line, delimiter) or []) for number, line in sample.items()}
+        counts = Counter(width for width in widths.values() if width > 1)
+        width, count = max(counts.items(), key=lambda item: item[1], default=(0, 0))
         if count and count >= share * len(sample):
             return delimiter, width
+        others = [str(number) for number, other in widths.items() if other != width]
+        irregular.append(
+            (count, f"{width} columns between {MARKS[delimiter]} in {count} lines, but not in lines", others)
+        )
+    count, what, others = max(irregular, key=lambda item: item[0])
+    first = repr(next(iter(sample.values()))[:80]) if sample else "an empty file"
     raise DataError(
         f"read_pairs: no columns were found in {name}",
         "a tab between the two sentences of each line, or commas or semicolons as in CSV",
-        repr(sample[0][:80]) if sample else "an empty file",
+        f"{first}; {what} {', '.join(others[:5])}{' …' * (len(others) > 5)}" if count else first,
         "put a tab between them; or give two files whose lines belong together",
     )
 
