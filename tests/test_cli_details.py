@@ -40,6 +40,8 @@ def here(tmp_path, monkeypatch):
         (["gpt", "batch=10000000"], "batch cannot be 10000000: give 100,000 or less"),
         (["translator", "beams=10000000"], "beams cannot be 10000000: give 1,000 or less"),
         (["xor", "hidden=100000000000"], "xor is too large for this machine: with hidden=100000000000 it takes"),
+        (["gpt", "layers=1000000"], "layers cannot be 1000000: give 1,000 or less"),
+        (["translator", "depth=1000000"], "depth cannot be 1000000: give 1,000 or less"),
         (["digits", "channels=1000000"], "digits is too large for this machine: with channels=1000000 it takes"),
     ],
 )
@@ -95,7 +97,8 @@ def test_a_table_in_which_few_lines_fit_is_refused_with_the_lines(here, capsys):
     assert "only 90 of 185 lines of most.csv are pairs" in (said := capsys.readouterr().err) and "lines 91, 92" in said
 
 
-def test_a_time_gives_the_number_of_steps_and_the_schedule_ends_with_them(here, capsys):
+def test_a_time_gives_the_number_of_steps_and_the_schedule_ends_with_them(here, monkeypatch, capsys):
+    monkeypatch.setattr("minigrad.zoo.budget.PROBE", 0.5)
     start = monotonic()
     assert main(["train", "xor", "--max-minutes", "0.12", "--out", "run", "--no-report"]) == 0
     seconds, shown = monotonic() - start, capsys.readouterr().out

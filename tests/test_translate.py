@@ -8,6 +8,7 @@ import re
 import shutil
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,6 +17,9 @@ from minigrad_models.corpora import grammar_pairs
 import minigrad as mg
 from minigrad.cli import main
 from minigrad.data import normalise
+from minigrad.decode import Translation
+from minigrad.decode.beam_tree import Branch
+from minigrad.decode.translation import Piece
 from minigrad.errors import MinigradError
 
 PAIRS = [
@@ -197,6 +201,20 @@ def test_what_was_learned_is_not_doubted(here, learned, capsys):
         probabilities.append(branch.score - branch.parent.score)
         branch = branch.parent
     assert found.confidence == pytest.approx(np.exp(np.mean(probabilities)), rel=1e-6)
+    assert found.weakest == pytest.approx(np.exp(min(probabilities)), rel=1e-6) and not found.is_doubtful
+
+
+@pytest.mark.parametrize(
+    ("chances", "doubted"), [((0.9, 0.9, 0.8), False), ((0.9, 0.15, 0.9, 0.9), True), ((0.4, 0.4, 0.5), True)]
+)
+def test_a_single_word_that_is_hardly_probable_is_doubted_among_sure_ones(chances, doubted):
+    branch = Branch(0, 0.0)
+    for chance in chances:
+        branch = Branch(5, branch.score + np.log(chance), branch)
+    best = SimpleNamespace(tokens=[5] * (len(chances) - 1), score=branch.score, branch=branch)
+    found = Translation("a b", [(branch.score, "c d")], [Piece([5, 5, 2], [best])], [], 0.0, [1])
+    assert found.confidence == pytest.approx(np.prod(chances) ** (1 / len(chances)))
+    assert found.weakest == pytest.approx(min(chances)) and found.is_doubtful is doubted
 
 
 def test_a_word_that_is_known_in_lower_case_is_taken_so_and_what_was_hardly_learned_is_doubted(
@@ -213,7 +231,7 @@ def test_a_word_that_is_known_in_lower_case_is_taken_so_and_what_was_hardly_lear
     assert one.unknown == [] and one.pieces[0].ids == other.pieces[0].ids
     capsys.readouterr()
     assert main(["translate", "Ana sleeps", "--run", "run"]) == 0
-    assert re.search(r"doubtful: 'Ana sleeps' .* \(\d+ % sure of a token", capsys.readouterr().err)
+    assert re.search(r"doubtful: 'Ana sleeps' .* \(\d+ % sure of a token on average, \d+ % of", capsys.readouterr().err)
     (found,) = loaded.translate("Ana Zyx")
     assert found.unknown == ["Zyx"] and loaded.tokenizer.encode("Ana")[0] == found.pieces[0].ids[0]
 

@@ -32,6 +32,15 @@ class Branch:
             branch = branch.parent
         return found[::-1]
 
+    def steps(self) -> list[float]:
+        """The logarithms of the probabilities of these tokens, each given those before it."""
+        found = []
+        branch: Branch | None = self
+        while branch is not None and branch.parent is not None:
+            found.append(branch.score - branch.parent.score)
+            branch = branch.parent
+        return found[::-1]
+
 
 class Level(NamedTuple):
     """What a step looked at: for each sequence that lives some continuations, the best first."""

@@ -17,6 +17,10 @@ from .encoder_decoder import search_all, special_ids
 __all__ = ["Piece", "Translation", "attention_inputs", "pieces_of", "search_tree", "spelt", "translate"]
 
 SENTENCE_ENDS = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])\s*")  # Chinese and Japanese have no space there
+DOUBTFUL, WEAK = (
+    0.5,
+    0.2,
+)  # probabilities of a token, on average and of the least sure one, below which a translation is doubted
 
 
 @dataclass(frozen=True)
@@ -50,11 +54,22 @@ class Translation:
 
     @property
     def confidence(self) -> float:
-        """Of the best: the probability of a token, as a geometric mean over all pieces. It doubts what it is least sure of."""
+        """Of the best: the probability of a token, as a geometric mean over all pieces."""
         chosen = [piece.hypotheses[0] for piece in self.pieces]
         lengths = [len(one.tokens) + 1 for one in chosen]  # with its end
         total = sum(one.score * length_penalty(n, self.alpha) for one, n in zip(chosen, lengths))
         return math.exp(min(total / sum(lengths), 0.0))
+
+    @property
+    def weakest(self) -> float:
+        """Of the best: the probability of the token that it is least sure of, the end of each piece included."""
+        last = [piece.hypotheses[0].branch for piece in self.pieces]
+        return math.exp(min(step for branch in last for step in branch.steps()))
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether it is unlike what was learned: unsure on average, or of a single token."""
+        return self.confidence < DOUBTFUL or self.weakest < WEAK
 
 
 def composed(text: str) -> str:

@@ -20,7 +20,7 @@ class BertConfig(Config):
     task: str = option("pretrain", "what is learned", choices=TASKS)
     init: str | None = option(None, "a pretrained run, or an imported encoder, whose weights and tokens to begin from")
     lora: int = option(0, "train only the head, and adapters of this rank on the weights; 0 for all weights", least=0)
-    layers: int = option(3, "how many blocks", least=1)
+    layers: int = option(3, "how many blocks", least=1, most=1000)
     dim: int = option(64, "width of the vectors", least=1)
     heads: int = option(4, "heads of each attention", least=1)
     hidden: int = option(128, "width inside of the MLPs", least=1)

@@ -14,7 +14,7 @@ class CaptionConfig(Config):
     """A patch encoder, a text decoder, and the scenes that they learn from."""
 
     patch: int = option(4, "pixels along a side of a patch: 4, 8 or 16", choices=(4, 8, 16))
-    layers: int = option(2, "how many blocks of the encoder, and of the decoder", least=1)
+    layers: int = option(2, "how many blocks of the encoder, and of the decoder", least=1, most=1000)
     dim: int = option(64, "width of the vectors", least=1)
     heads: int = option(4, "heads of each attention", least=1)
     dropout: float = option(0.0, "share of values dropped while training", least=0)

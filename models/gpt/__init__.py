@@ -19,7 +19,7 @@ class GPTConfig(Config):
     task: str = option(
         "text", "what to learn: any text, sorting digits, or rules from examples", choices=("text", "sort", "few-shot")
     )
-    layers: int = option(4, "how many blocks", least=1)
+    layers: int = option(4, "how many blocks", least=1, most=1000)
     heads: int = option(4, "how many heads in each attention; they share dim", least=1)
     dim: int = option(128, "how many numbers stand for a token", least=1)
     context: int = option(64, "how many tokens are seen at once", least=1)

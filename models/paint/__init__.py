@@ -14,7 +14,7 @@ class PaintConfig(Config):
     """A transformer that takes noise away, and the scenes that it learns from."""
 
     patch: int = option(4, "pixels along a side of a patch: 4, 8 or 16", choices=(4, 8, 16))
-    layers: int = option(3, "how many blocks", least=1)
+    layers: int = option(3, "how many blocks", least=1, most=1000)
     dim: int = option(64, "width of the vectors", least=1)
     heads: int = option(4, "heads of each attention", least=1)
     untold: float = option(0.1, "share of pictures that are shown without their sentence", least=0)

@@ -16,7 +16,7 @@ class RNNConfig(Config):
     cell: str = option("lstm", "what a step computes", choices=("rnn", "gru", "lstm"))
     dim: int = option(64, "how many numbers stand for a token", least=1)
     hidden: int = option(256, "how many numbers the state has", least=1)
-    layers: int = option(1, "how many recurrent layers", least=1)
+    layers: int = option(1, "how many recurrent layers", least=1, most=1000)
     context: int = option(64, "through how many steps a gradient goes back", least=1)
     dropout: float = option(0.0, "the share of numbers that is dropped while training", least=0)
     tokenizer: str = option("char", "what a token of text is", choices=("char", "word", "bpe"))

@@ -27,7 +27,7 @@ class Seq2SeqConfig(Config):
     vocab: int | None = option(None, "how many tokens at most, five special ones included", least=6)
     dim: int | None = option(None, "how many numbers stand for a token", least=1)
     hidden: int | None = option(None, "how many numbers the decoder's state has, even; each direction of the encoder has half", least=2)  # fmt: skip
-    layers: int = option(1, "how many recurrent layers in the encoder, and in the decoder", least=1)
+    layers: int = option(1, "how many recurrent layers in the encoder, and in the decoder", least=1, most=1000)
     dropout: float | None = option(None, "dropout probability", least=0)
     smoothing: float = option(0.0, "label smoothing", least=0)
     max_length: int = option(100, "longer sentences, in tokens, are left out", least=2)

@@ -13,7 +13,7 @@ from minigrad.zoo import Config, Data, ModelSpec, option
 class SpeechConfig(Config):
     """An encoder of sound, a decoder of letters, CTC beside it, and the voices that they learn from."""
 
-    layers: int = option(2, "how many blocks of the encoder, and of the decoder", least=1)
+    layers: int = option(2, "how many blocks of the encoder, and of the decoder", least=1, most=1000)
     dim: int = option(64, "width of the vectors", least=1)
     heads: int = option(4, "heads of each attention", least=1)
     dropout: float = option(0.1, "share of values dropped while training", least=0)

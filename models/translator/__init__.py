@@ -28,8 +28,8 @@ class TranslatorConfig(Config):
     target_vocab: int | None = option(
         None, "how many tokens the targets have, if they have a vocabulary of their own", least=1
     )
-    depth: int | None = option(None, "how many layers in the encoder, and in the decoder", least=1)
-    decoder_depth: int | None = option(None, "how many layers in the decoder, if not as many", least=1)
+    depth: int | None = option(None, "how many layers in the encoder, and in the decoder", least=1, most=1000)
+    decoder_depth: int | None = option(None, "how many layers in the decoder, if not as many", least=1, most=1000)
     dim: int | None = option(None, "the width", least=1)
     heads: int | None = option(None, "how many heads attend", least=1)
     hidden: int | None = option(None, "the width inside the MLPs", least=1)
@@ -258,7 +258,8 @@ def page(loaded: Any) -> Page:
 def _demo(loaded: Any, folder: Any) -> DemoResult:
     """How much of the phrasebook, and of sentences that it never saw, is exactly right; success means enough of both."""
     scores = loaded.evaluate()
-    shown = "\n".join(f"  {found.source} -> {found.text}" for found in translate(loaded, DEMO_SENTENCES))
+    said = translate(loaded, DEMO_SENTENCES)
+    shown = "\n".join(f"  {one.source} -> {one.text}{' (doubtful)' * one.is_doubtful}" for one in said)
     book, held, count = scores["phrasebook_exact_match"], scores["exact_match"], scores["phrasebook_sentences"]
     is_learned = book == 100 and held >= DEMO_HELD_OUT
     verdict = (

@@ -17,7 +17,7 @@ class VitConfig(ImageConfig):
 
     size: int = option(16, "pixels along a side of a picture; others are stretched to it", least=4)
     patch: int = option(4, "pixels along a side of a patch", least=1)
-    layers: int = option(3, "how many blocks", least=1)
+    layers: int = option(3, "how many blocks", least=1, most=1000)
     dim: int = option(64, "width of the vectors", least=1)
     heads: int = option(4, "heads of each attention", least=1)
     dropout: float = option(0.1, "share of values dropped while training", least=0)

@@ -23,15 +23,23 @@ const again = begin(() => {
 }, (answer) => {
   output.textContent = answer.text;
   note(answer);
-  const chances = answer.pieces.flatMap((piece) => piece.chances);
-  const each = Math.exp(chances.reduce((total, chance) => total + Math.log(chance), 0) / chances.length);
-  document.getElementById('sure').textContent = chances.length ? `${percent(each)} sure of each word` : '';
+  const words = answer.pieces.flatMap(({ target, chances }) => chances.map((chance, i) => ({ chance, token: target[i] })));
+  document.getElementById('sure').textContent = words.length ? howSure(words) : '';
   const top = answer.alternatives.length ? answer.alternatives[0].score : 0;
   document.getElementById('alternatives').replaceChildren(...answer.alternatives.map(({ text, score }) => (
     bar(text, Math.exp(score - top), score.toFixed(3), 'li')
   )));
   document.getElementById('alignment').replaceChildren(...answer.pieces.map(alignment));
 });
+
+// How sure it is of each word, and where that is little, of which word least.
+function howSure(words) {
+  const each = Math.exp(words.reduce((total, { chance }) => total + Math.log(chance), 0) / words.length);
+  const least = words.reduce((a, b) => (b.chance < a.chance ? b : a));
+  const [mean, weak] = PAGE.settings.doubted;
+  const sure = `${percent(each)} sure of each word`;
+  return each < mean || least.chance < weak ? `doubtful: ${sure}, ${percent(least.chance)} of “${visible(least.token)}”` : sure;
+}
 
 // Where each token looked when it was chosen: a row for each, a column for each token of the source.
 function alignment({ source, target, chances, seen }) {

@@ -26,7 +26,6 @@ PAGES = (".html", ".json")  # of all heads; a picture shows which words belong t
 PICTURES = (".svg", ".png", ".pdf")
 SHOWN = 60  # characters of a text that is named in a message
 BATCH = 32  # lines of a file that are translated together
-DOUBTFUL = 0.5  # a translation whose tokens are less probable than this, on average, is doubted
 
 
 def _penalty(text: str) -> float:
@@ -138,6 +137,7 @@ def _as_data(one: Translation, count: int) -> dict[str, Any]:
     best = [{"text": text, "score": score} for score, text in one.best[:count]]
     return {
         "source": one.source, "translation": one.text, "score": one.score, "confidence": round(one.confidence, 4),
+        "doubtful": one.is_doubtful,
         "best": best, "unknown": one.unknown,
     }  # fmt: skip
 
@@ -154,8 +154,11 @@ def _remarks(one: Translation, is_drawn: bool) -> Iterator[str]:
     if one.unknown:
         more = f" and {len(one.unknown) - 5} more" if len(one.unknown) > 5 else ""
         yield f"unknown to this translator: {', '.join(word[:SHOWN] for word in one.unknown[:5])}{more}"
-    if one.confidence < DOUBTFUL:
-        yield f"doubtful: {shown!r} is unlike what it learned ({100 * one.confidence:.0f} % sure of a token, on average)"
+    if one.is_doubtful:
+        sure = (
+            f"{100 * one.confidence:.0f} % sure of a token on average, {100 * one.weakest:.0f} % of the least sure one"
+        )
+        yield f"doubtful: {shown!r} is unlike what it learned ({sure})"
     if len(one.pieces) > 1:
         yield f"{shown!r} was translated in {len(one.pieces)} pieces" + (
             ", the first of which is drawn" if is_drawn else ""
