@@ -240,3 +240,13 @@ def test_the_list_of_models_fits_the_terminal_and_keeps_a_line_each_where_there_
 def test_a_setting_by_the_name_of_another_library_is_answered_with_ours(words, said, capsys):
     assert main(["train", *words]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_the_overview_fits_a_terminal_and_a_lesson_by_its_number_is_answered(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    with monkeypatch.context() as there:
+        there.setattr("sys.stdout", shown := Terminal())
+        assert main([]) == 0
+    assert max(map(len, shown.getvalue().splitlines())) <= 80 and "\n  translate " in shown.getvalue()
+    assert main(["learn", "3"]) == 2
+    assert "there is no action '3': to begin, minigrad learn start 3" in capsys.readouterr().err

@@ -54,6 +54,19 @@ def test_alternatives_have_the_scores_of_the_search_and_words_say_where_they_loo
     assert page.page.locator("#alignment thead th").all_text_contents() == list(crosses[-1].columns)
 
 
+def test_doubt_is_shown_with_the_word_that_is_least_sure(opened):
+    loaded = exported("translator")
+    page, doubted = opened(loaded, "float32"), []
+    for text in ("You are welcome", "Hello my friend, how are you doing?", "Where is the library?"):
+        (found,) = loaded.translate([text])
+        page.say(text)
+        sure = page.page.text_content("#sure")
+        doubted.append(sure.startswith("doubtful: "))
+        assert doubted[-1] is found.is_doubtful and f"{100 * found.confidence:.1f} % sure of each word" in sure
+        assert (f", {100 * found.weakest:.1f} % of “" in sure) is found.is_doubtful
+    assert doubted == [False, True, False]
+
+
 def test_a_long_text_is_cut_into_sentences_and_unknown_words_are_named(opened):
     loaded = exported("translator")
     text = "You are welcome. Where is the qwertz?  Thank you!"

@@ -34,7 +34,7 @@ from . import (
     show,
     training,
 )  # fmt: skip
-from .console import explained, printable, styled
+from .console import explained, printable, styled, table
 from .parser import Parser, Usage
 from .verbs import task_commands
 
@@ -132,8 +132,7 @@ def _show_help(options: argparse.Namespace) -> int:
 
 
 def _overview() -> Parser:
-    width = max(map(len, COMMANDS))
-    commands = "\n".join(f"  {name:{width}}  {command.summary}" for name, command in COMMANDS.items())
+    commands = table([(f"  {name}", command.summary) for name, command in COMMANDS.items()], wrapped=True)
     parser = Parser(
         prog="minigrad",
         usage="minigrad COMMAND [options]",

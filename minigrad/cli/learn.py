@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..errors import nearest
 from .console import as_command, as_json, printable, styled, table
 from .parser import Command, Parser, Usage, flag_json, usage_errors
 
@@ -34,7 +35,9 @@ TOLD = {  # what is said of an answer that gave nothing to compare
 
 
 def _arguments(parser: Parser) -> None:
-    parser.add_argument("action", nargs="?", choices=tuple(ACTIONS), default="list", help="default: list")
+    parser.add_argument(
+        "action", nargs="?", default="list", metavar="{" + ",".join(ACTIONS) + "}", help="default: list"
+    )
     parser.add_argument("words", nargs="*", metavar="WORD", help="; ".join(text for _, text in ACTIONS.values()))
     parser.add_argument("--solution", action="store_true", help="after check: show solutions of what you have tried")
     parser.add_argument(
@@ -44,6 +47,10 @@ def _arguments(parser: Parser) -> None:
 
 
 def _learn(options: Namespace) -> int:
+    if options.action not in ACTIONS:
+        number = options.action if options.action.isdecimal() else None
+        hint = nearest(options.action, ACTIONS) if number is None else f"to begin, minigrad learn start {number}"
+        raise Usage(printable(f"there is no action {options.action!r}: {hint}"))
     if options.solution and options.action != "check":
         raise Usage("--solution goes with check: minigrad learn check FILE --solution")
     if options.wheel is not None and options.action != "notebooks":
