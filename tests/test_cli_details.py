@@ -250,3 +250,14 @@ def test_the_overview_fits_a_terminal_and_a_lesson_by_its_number_is_answered(mon
     assert max(map(len, shown.getvalue().splitlines())) <= 80 and "\n  translate " in shown.getvalue()
     assert main(["learn", "3"]) == 2
     assert "there is no action '3': to begin, minigrad learn start 3" in capsys.readouterr().err
+
+
+def test_a_report_of_an_exported_folder_says_what_it_can_show(here, capsys):
+    assert main(["train", "xor", "--max-steps", "5", "--out", "run", "--no-report"]) == 0
+    assert main(["export", "run", "given"]) == 0
+    capsys.readouterr()
+    assert main(["report", "run"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 1
+    assert main(["report", "given"]) == 0
+    said = "this is an exported model: its settings and its graph are shown; curves and samples stay in its run"
+    assert said in capsys.readouterr().out and said in (here / "given/report.html").read_text()

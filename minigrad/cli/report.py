@@ -18,12 +18,13 @@ def _arguments(parser: Parser) -> None:
 
 
 def _report(options: Namespace) -> int:
+    from ..train.run_data import read_run
     from ..zoo.report import report
 
     if options.output is not None and Path(options.output).suffix.lower() != ".html":
         raise Usage(f"{options.output!r} is no page: end its name in .html")
     page = report(options.run_directory, options.output)
-    print(printable(f"wrote {page}"))
+    print(printable("\n".join([f"wrote {page}", *read_run(options.run_directory).problems])))
     if options.open:
         import webbrowser
 

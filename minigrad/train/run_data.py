@@ -226,13 +226,19 @@ def read_run(run: str | os.PathLike[str]) -> RunData:
     problems = ["config.json is damaged"] if config is None else []
     try:
         curves = read_metrics(folder) if _is_regular_file(table) else {}
-        problems += [] if curves else ["there is no metrics.csv yet" if folder.is_dir() else "nothing is written yet"]
+        problems += [] if curves else [_why_no_curves(folder, config)]
     except MinigradError as error:
         problems.append(str(error).splitlines()[0].replace(repr(os.fspath(table)), table.name))
     frames, samples = (_some(files_of_steps(folder / name)) for name in ("frames", "samples"))
     return RunData(
         folder, config or {}, curves, Best.of(config), _timing(folder), _evaluated(folder), frames, samples, problems
     )
+
+
+def _why_no_curves(folder: Path, config: Any) -> str:
+    if config and "format" in config:
+        return "this is an exported model: its settings and its graph are shown; curves and samples stay in its run"
+    return "there is no metrics.csv yet" if folder.is_dir() else "nothing is written yet"
 
 
 def _evaluated(folder: Path) -> dict[str, float]:
