@@ -13,6 +13,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from minigrad_models.corpora import grammar_pairs
+from minigrad_models.translator.corpus import Corpus
+from minigrad_models.translator.preparation import vocabulary_of
 
 import minigrad as mg
 from minigrad.cli import main
@@ -234,6 +236,26 @@ def test_a_word_that_is_known_in_lower_case_is_taken_so_and_what_was_hardly_lear
     assert re.search(r"doubtful: 'Ana sleeps' .* \(\d+ % sure of a token on average, \d+ % of", capsys.readouterr().err)
     (found,) = loaded.translate("Ana Zyx")
     assert found.unknown == ["Zyx"] and loaded.tokenizer.encode("Ana")[0] == found.pieces[0].ids[0]
+
+
+def test_a_word_that_few_own_sentences_never_showed_is_named(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    animals = {"dog": "hond", "cat": "kat", "cow": "koe", "horse": "paard", "goat": "geit"}
+    rows = [f"I see a {one}.\tIk zie een {other}.\n" for one, other in animals.items()]
+    (tmp_path / "pairs.tsv").write_text("".join(rows), encoding="utf-8")
+    assert main(["train", "translator", "--data", "pairs.tsv", "--out", "run", *SMALL, "--max-steps", "2"]) == 0
+    said = capsys.readouterr().out
+    assert "ask it: minigrad translate 'I see a dog.' --run run" in said and "INPUT" not in said
+    assert main(["translate", "I see an elephant.", "--run", "run"]) == 0
+    assert "unknown to this translator: an, elephant" in capsys.readouterr().err
+
+
+def test_a_language_without_spaces_is_cut_into_byte_pairs_however_few_its_sentences_are():
+    config = SimpleNamespace(vocabulary="", vocab=None)
+    pairs = [("hello", "你好"), ("thank you", "谢谢"), ("good", "好"), ("bye", "再见")]
+    without, spaced = (pairs, [("I see it", "ik zie het"), ("we see it", "wij zien het")])
+    kinds = [vocabulary_of(config, Corpus(made, [], {}, ""), 300).kind for made in (without, spaced)]
+    assert kinds == ["bpe", "word"]
 
 
 def test_a_line_that_cannot_be_translated_does_not_end_the_conversation(here, learned, monkeypatch, capsys):

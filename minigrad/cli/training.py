@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from ..train import TrainResult
     from ..zoo import ModelSpec
 
+UNKNOWN = "INPUT"  # stands for an input where no example is known
+
 __all__ = ["RESUME", "TRAIN", "free_directory", "reported"]
 
 
@@ -192,7 +194,9 @@ def _ended(result: TrainResult, out: Path, spec: ModelSpec, options: Namespace) 
         _say(f"the loss grew, from {first:.4g} to {last:.4g}: a smaller learning rate may help, as in lr=0.001")
     if result.best is not None:
         _say(f"the best validation: {spec.metric} {spelled(spec.metric, result.best)}, at step {result.best_step:,}")
-    _say(f"use it: {as_command(*_first_use(spec, out))}")
+    command = _first_use(spec, out)
+    if UNKNOWN not in command or spec.after is None:  # else the model itself has said how it is asked
+        _say(f"use it: {as_command(*command)}")
     return 0
 
 
@@ -201,7 +205,7 @@ def _first_use(spec: ModelSpec, out: Path) -> list[str]:
     from ..zoo.run_arguments import arguments_of, config_of
     from ..zoo.tasks import TASKS
 
-    (example,) = spec.inputs_for(config_of(spec, arguments_of(out)))[:1] or ["INPUT"]
+    (example,) = spec.inputs_for(config_of(spec, arguments_of(out)))[:1] or [UNKNOWN]
     task = TASKS.get(spec.task)
     if task is not None and task.first_use is not None:
         return task.first_use(str(out), example)

@@ -17,10 +17,8 @@ from .encoder_decoder import search_all, special_ids
 __all__ = ["Piece", "Translation", "attention_inputs", "pieces_of", "search_tree", "spelt", "translate"]
 
 SENTENCE_ENDS = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])\s*")  # Chinese and Japanese have no space there
-DOUBTFUL, WEAK = (
-    0.5,
-    0.2,
-)  # probabilities of a token, on average and of the least sure one, below which a translation is doubted
+# A translation is doubted if it is less sure of a token than this: on average, or of a single one.
+DOUBTFUL, WEAK = 0.5, 0.3
 
 
 @dataclass(frozen=True)
