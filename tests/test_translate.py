@@ -258,6 +258,26 @@ def test_a_language_without_spaces_is_cut_into_byte_pairs_however_few_its_senten
     assert kinds == ["bpe", "word"]
 
 
+def test_lines_of_a_file_have_a_progress_bar_at_a_terminal(here, learned, monkeypatch, capsys):
+    (here / "many.txt").write_text(f"{learned[0][0]}\n" * 70, encoding="utf-8")
+    monkeypatch.setattr("minigrad.zoo.tasks.translate_command.BATCH", 1)  # so that it takes long enough to be seen
+    monkeypatch.setattr(sys, "stderr", bar := io.StringIO())
+    bar.isatty = lambda: True
+    assert main(["translate", "--file", "many.txt", "--run", "runs/mine"]) == 0
+    assert capsys.readouterr().out == f"{learned[0][1]}\n" * 70
+    assert re.search(r"[1-9]\d* lines \[", bar.getvalue())
+
+
+@pytest.mark.graphviz
+@pytest.mark.parametrize(("dark", "width"), [(False, 1280), (True, 390)])
+def test_the_report_of_a_translator_shows_encoder_decoder_and_both_embeddings(here, dark, width, open_page):
+    page = open_page(here / "runs/mine/report.html", dark=dark, width=width)
+    texts = page.locator("#graph svg text").all_text_contents()
+    assert {"encoder", "decoder", "embedding", "target_embedding", "positions", "target_positions"} <= set(texts)
+    assert not [text for text in texts if text.startswith(("astype", "reshape 1", "log_softmax"))]
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
 def test_a_line_that_cannot_be_translated_does_not_end_the_conversation(here, learned, monkeypatch, capsys):
     monkeypatch.setattr(sys, "stdin", io.StringIO(f"?!\n{learned[1][0]}\n"))
     assert main(["translate", "--interactive"]) == 0

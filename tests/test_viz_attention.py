@@ -661,6 +661,8 @@ def test_a_translation_opens_at_its_cross_attention_below_its_sentences(
     assert right <= width
     above, below = (page.locator(name).bounding_box() for name in ("#sentences", "#picture"))
     assert above["y"] < below["y"] < 800
+    assert page.locator("#caption .key").bounding_box()["height"] < 30  # numbers and colours on one line
+    assert page.locator("#picture .matrix").bounding_box()["width"] > 200  # three words do not leave the page blank
 
 
 def test_a_notebook_shows_the_pages_themselves_and_can_be_reached_by_none(tmp_path, browser):

@@ -461,6 +461,10 @@ def test_nothing_is_cut_off_on_a_narrow_page(run, open_page, dark):
     page = open_page(run / "report.html", dark=dark, width=390)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert page.locator("#curves text:visible").first.bounding_box()["height"] >= 8  # letters that can be read
+    edges = page.locator("#settings td").evaluate_all(
+        "cells => cells.map((cell) => cell.getBoundingClientRect().right)"
+    )
+    assert edges and max(edges) <= 390 and "learning rate" in page.inner_text("#settings")
 
 
 def hostile_run(folder: Path) -> Path:
