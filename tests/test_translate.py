@@ -260,7 +260,7 @@ def test_a_language_without_spaces_is_cut_into_byte_pairs_however_few_its_senten
 
 def test_lines_of_a_file_have_a_progress_bar_at_a_terminal(here, learned, monkeypatch, capsys):
     (here / "many.txt").write_text(f"{learned[0][0]}\n" * 70, encoding="utf-8")
-    monkeypatch.setattr("minigrad.zoo.tasks.translate_command.BATCH", 1)  # so that it takes long enough to be seen
+    monkeypatch.setattr("minigrad.zoo.tasks.translate_command.BATCH", 2)  # so that it takes long enough to be seen
     monkeypatch.setattr(sys, "stderr", bar := io.StringIO())
     bar.isatty = lambda: True
     assert main(["translate", "--file", "many.txt", "--run", "runs/mine"]) == 0
