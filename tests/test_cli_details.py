@@ -261,3 +261,18 @@ def test_a_report_of_an_exported_folder_says_what_it_can_show(here, capsys):
     assert main(["report", "given"]) == 0
     said = "this is an exported model: its settings and its graph are shown; curves and samples stay in its run"
     assert said in capsys.readouterr().out and said in (here / "given/report.html").read_text()
+
+
+@pytest.mark.parametrize("model", ["gpt", "translator"])
+def test_a_path_in_a_setting_that_does_not_exist_needs_no_line_of_source(model, capsys):
+    assert main(["train", model, "init=3", "--out", "run"]) == 1
+    said = capsys.readouterr().err
+    assert f"{model}: init='3' cannot be begun from: '3' does not exist" in said and "where:" not in said
+
+
+def test_one_attention_of_one_head_is_not_called_several(here, capsys):
+    (here / "text.txt").write_text("the cat sat on the mat. " * 40)
+    settings = ["layers=1", "dim=8", "heads=1", "context=8", "--max-steps", "2", "--no-report"]
+    assert main(["train", "gpt", "--data", "text.txt", "--out", "written", *settings]) == 0
+    assert main(["attention", "written", "the cat", "-o", "seen.html"]) == 0
+    assert "wrote seen.html: 1 attention, 1 head\n" in capsys.readouterr().out

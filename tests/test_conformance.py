@@ -300,7 +300,7 @@ def test_what_can_be_seen_is_told():
     nothing_yet = dataclasses.replace(GOOD, draw=lambda loaded: None)
     assert verdicts(nothing_yet, SEEN)[SEEN].detail == "draws nothing yet"
     stranger = spec_at(THIRD_PARTY)
-    assert verdicts(stranger, SEEN)[SEEN].detail.endswith("; samples of 2 lines; attention of 1 layer, 2 heads")
+    assert verdicts(stranger, SEEN)[SEEN].detail.endswith("; samples of 2 lines; 1 attention, 2 heads")
     untried = verdicts(dataclasses.replace(stranger, example_inputs=(), samples=None, draw=None), SEEN)[SEEN]
     assert untried.ok and "attend not tried" in untried.detail
 

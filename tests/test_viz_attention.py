@@ -573,7 +573,7 @@ def run(installed: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_the_command_writes_what_a_trained_model_attends_to(run: Path, capsys: Any, open_page: Any) -> None:
     assert main(["attention", "reader", "You are welcome", "--head", "1"]) == 0
-    assert capsys.readouterr().out.endswith("wrote attention.html: 1 layer, 2 heads\n")
+    assert capsys.readouterr().out.endswith("wrote attention.html: 1 attention, 2 heads\n")
     page = open_page(run / "attention.html")
     shown(page, 0, 1)
     hover(page, 2, 1, 3, 3)

@@ -46,7 +46,7 @@ class Attention:
         """From weights alone: (layers, h, L, S), or a list of (h, L, S). With `keys` it is cross-attention.
 
         >>> Attention.of_weights(np.full((1, 2, 3, 3), 1 / 3), ["a", "b", "c"])
-        <Attention: 1 layer, 2 heads>
+        <Attention: 1 attention, 2 heads>
         """
         arrays = [as_numpy(given) for given in weights]
         if not arrays or any(array.ndim != 3 for array in arrays):
@@ -72,9 +72,9 @@ class Attention:
 
     @property
     def size(self) -> str:
-        """How many layers and heads there are, in words."""
+        """How many attentions and heads there are, in words."""
         heads = sum(layer.count for layer in self.layers)
-        return f"{len(self.layers)} layer{'s' * (len(self.layers) != 1)}, {heads} head{'s' * (heads != 1)}"
+        return f"{len(self.layers)} attention{'s' * (len(self.layers) != 1)}, {heads} head{'s' * (heads != 1)}"
 
     def __repr__(self) -> str:
         return f"<Attention: {self.size}>"
@@ -190,7 +190,7 @@ def attention(
     >>> model = mg.nn.Encoder(2, dim=8, heads=2, causal=True)
     >>> seen = attention(model, mg.randn(1, 3, 8), tokens=["You", "are", "welcome"])
     >>> seen, seen.layers[1].weights.shape
-    (<Attention: 2 layers, 4 heads>, (2, 3, 3))
+    (<Attention: 2 attentions, 4 heads>, (2, 3, 3))
     """
     layers, result = run_model(model, inputs, options, row, tokens, keys, chosen)
     names = () if vocabulary is None else tuple(str(name) for name in vocabulary)

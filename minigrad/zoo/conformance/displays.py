@@ -52,7 +52,7 @@ def _samples(loaded: Loaded) -> tuple[str, str]:
 
 def _attention(loaded: Loaded) -> tuple[str, str]:
     seen = attention_of(loaded, loaded.spec.inputs_for(loaded.config)[0])
-    return f"attention of {seen.size}", seen.overview().svg()
+    return seen.size, seen.overview().svg()
 
 
 SHOWN: dict[str, Callable[[Loaded], tuple[str, str]]] = {
