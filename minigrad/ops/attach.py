@@ -150,8 +150,8 @@ def attach() -> dict[str, Callable[..., Any]]:
         setattr(Tensor, f"__{name}__", op.binary)
         setattr(Tensor, f"__r{name}__", _reflected(op))
         setattr(Tensor, f"__i{name}__", in_place(name, op))
-    Tensor.__divmod__ = _method(COMPOSITES["divmod"])  # type: ignore[attr-defined]
-    Tensor.__rdivmod__ = lambda self, other: COMPOSITES["divmod"](other, self)  # type: ignore[attr-defined]
+    Tensor.__divmod__ = _method(COMPOSITES["divmod"])  # type: ignore[method-assign]
+    Tensor.__rdivmod__ = lambda self, other: COMPOSITES["divmod"](other, self)  # type: ignore[method-assign]
     for name, ours in COMPARISONS.items():
         setattr(Tensor, f"__{name}__", _comparison(OPS[ours]))
     for name, ours in UNARY.items():
