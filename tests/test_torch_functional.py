@@ -10,6 +10,7 @@ import pytest
 from support.functional_oracle import assert_as_torch, normal, uniform
 
 import minigrad as mg
+from minigrad import kernels
 from minigrad.errors import ArgumentError, DtypeError, IndexingError, ShapeError
 
 F = mg.nn.functional
@@ -135,6 +136,23 @@ def test_ctc_loss_behind_log_softmax_agrees_with_pytorch(in_a_row, reduction):
     loss.sum().backward()
     expected.sum().backward()
     np.testing.assert_allclose(ours.grad.numpy(), theirs.grad.numpy(), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_ctc_loss_by_both_recursions_is_that_of_its_definition(seed):
+    """The recursion in NumPy, and that made of ops: the same losses and gradients, in impossible and empty examples, too."""
+    rng, found = np.random.default_rng(seed), []
+    labels, inputs, lengths = rng.integers(1, 4, (8, 5)), rng.integers(0, 12, 8), rng.integers(0, 6, 8)
+    values = rng.standard_normal((11, 8, 4))
+    for name in ("numpy", "definitions"):
+        x = mg.tensor(values, requires_grad=True)
+        with kernels.use(name):
+            losses = F.ctc_loss(F.log_softmax(x, axis=2), labels, inputs, lengths, reduction="none")
+            weighted = mg.where(mg.isfinite(losses), losses, 0) * mg.arange(1, 9)
+            found.append((losses.numpy(), mg.autograd.grad(weighted.sum(), x)[0].numpy()))
+    assert np.isinf(found[0][0]).any() and np.isfinite(found[0][0]).any()
+    for ours, defined in zip(*found):
+        np.testing.assert_allclose(ours, defined, rtol=1e-10, atol=1e-13)
 
 
 def test_labels_that_do_not_fit_into_the_input_have_an_infinite_ctc_loss_and_finite_gradients():

@@ -9,6 +9,8 @@ import numpy as np
 
 from ...engine.tensor import Tensor
 from ...errors import ArgumentError, DtypeError, IndexingError, ShapeError, describe
+from ...kernels.registry import Kernel, Kernels
+from ...ops.composite import Composite
 from ...ops.creation import astype
 from ...ops.elementwise.arithmetic import clip, where
 from ...ops.indexing.along import take_along_axis
@@ -37,7 +39,8 @@ def ctc_loss(
 
     log_probs (T, N, C), targets (N, S) or all labels in a row, lengths (N,) -> (N,), reduced; without N for a single
     example. "mean" divides each loss by the number of labels first. An example that cannot be aligned has the loss inf,
-    or 0 with `zero_infinity`. The sum is by the forward recursion in logarithms, made of ops: derivatives are exact.
+    or 0 with `zero_infinity`. The sum is by the forward recursion in logarithms, made of ops: derivatives are exact. On
+    NumPy's arrays, the first derivative is by the backward recursion.
     """
     check_reduction("ctc_loss", reduction)
     single = log_probs.ndim == 2
@@ -61,8 +64,11 @@ def _with_blanks(labels: Any, target_lengths: Any, blank: int) -> Any:
     return concatenate([pairs, target_lengths * 0 + blank], axis=1)
 
 
-def _log_likelihood(log_probs: Any, states: Any, input_lengths: Any, target_lengths: Any) -> Any:
-    """The forward recursion: alpha[t, s] sums all beginnings of an alignment that are in state s at time t. -> (N,)"""
+def _recursion(log_probs, states, input_lengths, target_lengths):
+    """The forward recursion: alpha[t, s] sums all beginnings of an alignment that are in state s at time t.
+
+    log_probs (T, N, C), states (N, 2·S + 1), both lengths (N, 1) -> (N,)
+    """
     steps, batch, _ = log_probs.shape
     count = states.shape[1]
     everywhere = broadcast_to(expand_dims(states, axis=0), shape=(steps, batch, count))
@@ -84,6 +90,62 @@ def _log_likelihood(log_probs: Any, states: Any, input_lengths: Any, target_leng
 def _shifted(alpha: Any, by: int) -> Any:
     """The states, each in the place of one further on."""
     return pad(alpha, pad_width=((0, 0), (by, 0)), constant_values=-math.inf)[:, : alpha.shape[1]]
+
+
+def _alignments(log_probs: Any, states: Any, input_lengths: Any, target_lengths: Any) -> tuple[Any, Any]:
+    """The log-likelihoods (N,) by NumPy, and for the gradient the alphas (T, N, 2·S + 1), what is emitted, and where labels may end."""
+    emitted = np.take_along_axis(log_probs, states[None], axis=2)  # (T, N, 2·S + 1)
+    alphas = np.full(
+        (len(emitted), *states.shape[:1], states.shape[1] + 2), -np.inf, emitted.dtype
+    )  # two before the first
+    alphas[0, :, 2:4] = emitted[0, :, :2]
+    skip = _skips(states, emitted.dtype)
+    for t in range(1, len(emitted)):
+        before, now = alphas[t - 1], alphas[t, :, 2:]
+        np.logaddexp(before[:, 2:], before[:, 1:-1], out=now)
+        np.logaddexp(now, before[:, :-2] + skip, out=now)
+        now += emitted[t]
+        np.copyto(now, before[:, 2:], where=t >= input_lengths)
+    places = np.arange(states.shape[1])
+    is_end = (places == 2 * target_lengths) | (places == 2 * target_lengths - 1)
+    found = np.logaddexp.reduce(np.where(is_end, alphas[-1, :, 2:], -np.inf), axis=1)
+    nothing = np.where(target_lengths > 0, -np.inf, 0)[:, 0]
+    found = np.where(input_lengths[:, 0] > 0, found, nothing).astype(emitted.dtype)
+    return found, (found, alphas[:, :, 2:], emitted, is_end)
+
+
+def _occupancies(g: Any, kept: Any, needs: Any, log_probs: Any, states: Any, input_lengths: Any, _: Any) -> Any:
+    """The gradient: how likely it is that an alignment is in a state at a time, added up for each class."""
+    found, alphas, emitted, is_end = kept
+    steps, batch, count = alphas.shape
+    betas = np.full((batch, count + 2), -np.inf, emitted.dtype)  # of all ends from a state on; two behind the last
+    skip = np.pad(_skips(states, emitted.dtype), ((0, 0), (0, 2)), constant_values=-np.inf)[:, 2:]
+    to_log_probs, rows = np.zeros_like(log_probs), np.arange(batch)
+    weight = np.where(np.isfinite(found), g, 0)[:, None]  # what cannot be aligned has no gradient
+    least = np.where(np.isfinite(found), found, 0)[:, None]
+    for t in reversed(range(steps)):
+        if t + 1 < steps:
+            betas[:, :-2] += emitted[t + 1]
+            now = np.logaddexp(betas[:, :-2], betas[:, 1:-1])
+            np.logaddexp(now, betas[:, 2:] + skip, out=betas[:, :-2])
+        np.copyto(betas[:, :-2], np.where(is_end, 0, -np.inf), where=t >= input_lengths - 1)
+        likely = np.where(t < input_lengths, np.exp(alphas[t] + betas[:, :-2] - least), 0) * weight  # (N, 2·S + 1)
+        np.add.at(to_log_probs[t], (rows[:, None], states), likely)
+    return to_log_probs, None, None, None
+
+
+def _skips(states: Any, dtype: Any) -> Any:
+    """0 where the label before may be followed without a blank, -inf elsewhere: (N, 2·S + 1)"""
+    allowed = np.pad(states[:, 2:] != states[:, :-2], ((0, 0), (min(2, states.shape[1]), 0)))
+    return np.where(allowed, 0, -np.inf).astype(dtype)
+
+
+def _are_floating(log_probs: Any, *others: Any) -> bool:
+    return log_probs.dtype.char in "fd"
+
+
+_log_likelihood = Composite(_recursion)
+_log_likelihood.kernels = Kernels(numpy=Kernel(_alignments, _occupancies, _are_floating))
 
 
 def _check(log_probs: Any, input_lengths: Any, target_lengths: Any, blank: int, batch: int) -> None:
