@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from minigrad_models import digits, vit
 from minigrad_models.digits import images as drawing
-from minigrad_models.vit.batches import moved
+from minigrad_models.vit.batches import MovedBatches, warped
 from minigrad_models.vit.model import patches_of
 from minigrad_models.vit.pictures import over
 from support.picture_files import mnist, pictures
@@ -35,12 +35,39 @@ def test_patches_are_the_squares_of_the_picture():
     np.testing.assert_array_equal(found[1, 6].reshape(3, 2, 2), image[1, :, 2:4, 4:6])
 
 
+def warped_alike(shown, down=0, right=0, turn=0.0, stretch=1.0):
+    return warped(shown, *(np.full(len(shown), value) for value in (down, right, turn, stretch)))
+
+
 def test_pictures_are_moved_and_nothing_else():
-    shown = np.zeros((1, 1, 5, 5))
-    shown[0, 0, 2, 2] = 1
-    for down, right in ((0, 0), (2, 1), (4, 4)):
-        found = moved(shown, np.array([down]), np.array([right]), 2)
-        assert found[0, 0, down, right] == 1 and found.sum() == 1
+    shown = np.random.default_rng(0).random((2, 3, 5, 6)).astype("float32")
+    for down, right in ((0, 0), (2, 1), (-2, 3)):
+        expected = np.zeros((2, 3, 9, 12), "float32")
+        expected[:, :, 2 + down : 7 + down, 3 + right : 9 + right] = shown
+        np.testing.assert_array_equal(warped_alike(shown, down, right), expected[:, :, 2:7, 3:9])
+
+
+def test_pictures_are_turned_and_stretched_around_their_middle():
+    """A quarter of a turn and a half are exact; a stretched ramp is less steep."""
+    shown = np.random.default_rng(0).random((2, 3, 6, 6)).astype("float32")
+    for quarters in (1, 2, 3):
+        expected = np.rot90(shown, -quarters, (2, 3))  # clockwise
+        np.testing.assert_allclose(warped_alike(shown, turn=quarters * np.pi / 2), expected, atol=1e-5)
+    ramp = np.broadcast_to(np.arange(8.0), (1, 1, 8, 8))
+    middle = warped_alike(ramp, stretch=2.0)[0, 0, 3]
+    np.testing.assert_allclose(middle, 3.5 + (np.arange(8) - 3.5) / 2, atol=1e-6)
+
+
+def test_batches_stay_within_what_was_asked_for_and_are_the_same_again():
+    shown = np.zeros((300, 1, 9, 9), "float32")
+    shown[:, 0, 4, 4] = 1
+    batches = MovedBatches((shown, np.arange(300)), 300, most=2)
+    moved, labels = batches.batch(0, 0)
+    places = {tuple(divmod(int(picture.argmax()), 9)) for picture in moved}
+    assert places == {(row, column) for row in range(2, 7) for column in range(2, 7)}
+    np.testing.assert_array_equal(batches.batch(0, 0)[0], moved)
+    turned = MovedBatches((shown, np.arange(300)), 300, most=0, turned=10.0, stretched=0.1).batch(0, 0)[0]
+    assert (turned.reshape(300, -1).argmax(axis=1) == 40).all() and len(labels) == 300
 
 
 def test_it_learns_to_read_what_it_has_never_seen(tmp_path):

@@ -22,6 +22,8 @@ class VitConfig(ImageConfig):
     heads: int = option(4, "heads of each attention", least=1)
     dropout: float = option(0.1, "share of values dropped while training", least=0)
     moved: int = option(1, "pixels by which pictures are moved at random while training, at most", least=0)
+    turned: float = option(0.0, "degrees by which they are turned, at most", least=0)
+    stretched: float = option(0.0, "share by which they are stretched or shrunk, at most", least=0)
     steps: int = option(3000, "how many steps to train")
     batch: int = option(64, "how many images in a batch")
     lr: float = option(
@@ -38,7 +40,7 @@ class VitConfig(ImageConfig):
 
 
 def data(config: VitConfig, path: str | None) -> Data:
-    """Images to learn from, each moved a little whenever it comes, and others to validate with."""
+    """Images to learn from, each moved, turned and stretched a little whenever it comes, and others to validate with."""
     from minigrad_models.digits.data import parts_of
 
     from minigrad.train import ArrayBatches
@@ -46,8 +48,8 @@ def data(config: VitConfig, path: str | None) -> Data:
     from .batches import MovedBatches
 
     parts = parts_of(config, path)
-    train, valid = MovedBatches(parts.train, config.batch, config.moved), ArrayBatches(parts.valid, 500, shuffle=False)
-    return Data(train, valid, replace(config, classes=parts.classes))
+    train = MovedBatches(parts.train, config.batch, config.moved, config.turned, config.stretched)
+    return Data(train, ArrayBatches(parts.valid, 500, shuffle=False), replace(config, classes=parts.classes))
 
 
 def build(config: VitConfig) -> Any:
@@ -114,7 +116,19 @@ spec = ModelSpec(
     after=after,
     presets={
         "small": {"layers": 2, "dim": 32, "steps": 1000},
-        "mnist": {"size": 28, "layers": 4, "dim": 96, "moved": 2, "steps": 6000, "held_out": 5000},
+        "mnist": {
+            "size": 28,
+            "patch": 7,
+            "layers": 4,
+            "dim": 96,
+            "dropout": 0.0,
+            "moved": 2,
+            "turned": 10.0,
+            "stretched": 0.1,
+            "steps": 6000,
+            "batch": 100,
+            "held_out": 5000,
+        },
     },
     tiny={"layers": 1, "dim": 16, "heads": 2, "images": 200, "held_out": 100},
     example_inputs=("3", "7:1"),
