@@ -28,7 +28,7 @@ from minigrad_models.speech.model import HOP, WINDOW, collapsed, mel_bands
 from minigrad_models.speech.voices import FREQUENCIES, RATE, STEP, Voice, filtered, say
 from minigrad_models.speech.words import BLANK, LETTERS, recordings, spoken
 from minigrad_models.speech.words import worded as as_letters
-from minigrad_models.vit.batches import moved
+from minigrad_models.vit.batches import warped
 from minigrad_models.vit.model import patches_of
 from minigrad_models.vit.pictures import over, tiles
 from showing import run_folder, show
@@ -150,8 +150,8 @@ show(tiles(shown, "where the token for the whole looks"), "24_where_it_looks")
 
 # %%
 for far in range(5):
-    down = np.full(len(digits), far)
-    away = moved(digits, down + 4, np.full(len(digits), 4), 4)
+    none = np.zeros(len(digits))
+    away = warped(digits, down=none + far, right=none, turn=none, stretch=none + 1)
     print(f"moved by {far} pixels: {(read(away) == labels).mean():.1%} right")
 
 # %% [markdown]
