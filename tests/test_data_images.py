@@ -12,7 +12,7 @@ import pytest
 from support.picture_files import idx, mnist, pictures
 
 from minigrad.data import DataError
-from minigrad.data.images import read_idx, read_image, read_labelled_images
+from minigrad.data.images import read_idx, read_image, read_labelled_images, resized
 from minigrad.errors import MissingExtraError
 from minigrad.viz.drawing.scene import png
 
@@ -93,8 +93,18 @@ def test_a_folder_of_idx_files_has_its_own_test_images(tmp_path):
     assert found.images.shape == (40, 1, 6, 6) and found.test_images.shape == (20, 1, 6, 6)
     assert found.images.dtype == np.float32 and 0 <= found.images.min() <= found.images.max() <= 1
     assert found.classes == tuple("0123456789")
-    with pytest.raises(DataError, match="size=6"):
-        read_labelled_images(tmp_path, (16, 16))
+    halved, doubled = (read_labelled_images(tmp_path, (size, size)).images for size in (3, 12))
+    np.testing.assert_allclose(halved, found.images.reshape(40, 1, 3, 2, 3, 2).mean((3, 5)), atol=1e-6)
+    np.testing.assert_allclose(doubled, found.images.repeat(2, axis=2).repeat(2, axis=3), atol=1e-6)
+
+
+def test_images_of_another_size_have_the_means_of_what_they_cover():
+    """28 rows as 16 are the means of 28, where each row is there 16 times."""
+    pixels = np.random.default_rng(0).random((2, 3, 28, 20))
+    often = pixels.repeat(16, axis=2).repeat(7, axis=3)
+    found = resized(pixels.astype("f4"), (16, 7))
+    np.testing.assert_allclose(found, often.reshape(2, 3, 16, 28, 7, 20).mean((3, 5)), atol=1e-6)
+    assert found.dtype == np.float32
 
 
 def test_a_folder_has_a_class_for_each_sub_folder(tmp_path):

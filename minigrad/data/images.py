@@ -96,6 +96,21 @@ def _pillow() -> Any:
     return Image
 
 
+def resized(images: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+    """Images stretched to a size, each new pixel the mean of what it covers: (N, C, H, W) -> (N, C, *size)"""
+    if images.shape[2:] == size:
+        return images
+    down, across = (_shares(old, new) for old, new in zip(images.shape[2:], size))  # (height, H), (width, W)
+    return (down @ images @ across.T).astype("float32")
+
+
+def _shares(old: int, new: int) -> np.ndarray:
+    """How much of each new pixel each old one covers: (new, old)"""
+    edges, pixels = np.arange(old + 1) * (new / old), np.arange(new)[:, None]
+    shares = np.clip(np.minimum(edges[1:], pixels + 1) - np.maximum(edges[:-1], pixels), 0, None)
+    return shares.astype("float32")
+
+
 def read_idx(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> np.ndarray:
     """The array of an idx file, as MNIST's are, also in a gzip or zip."""
     content, name = unpacked(path, max_bytes=max_bytes)
@@ -166,12 +181,7 @@ def _from_idx(folder: Path, names: Sequence[str], size: tuple[int, int]) -> Labe
             raise DataError(
                 f"read_labelled_images: images and labels in {folder} do not fit", "(N, H, W) and (N,) of bytes", got
             )
-        if images.shape[1:] != size:
-            raise DataError(
-                f"read_labelled_images: images in {folder} have another size", f"{size}", f"{images.shape[1:]}",
-                f"train with size={images.shape[1]}",
-            )  # fmt: skip
-        parts[part] = images[:, None].astype(np.float32) / 255, labels.astype(np.int64)
+        parts[part] = resized(images[:, None].astype(np.float32) / 255, size), labels.astype(np.int64)
     classes = tuple(str(i) for i in range(int(parts["train"][1].max(initial=0)) + 1))
     if parts["test"][1].max(initial=0) >= len(classes):
         raise DataError(

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minigrad.data.images import read_labelled_images
+from minigrad.data.images import read_labelled_images, resized
 from minigrad.errors import ArgumentError
 
-from .images import SIZE, as_ink, images, resized
+from .images import SIZE, as_ink, images
 
 
 class Parts(NamedTuple):
@@ -34,7 +34,7 @@ def parts_of(config: Any, path: str | None) -> Parts:
     size = size_of(config)
     if path is None:
         drawn = [images(n, config.images_seed, part) for n, part in _sizes(config)]
-        return Parts(*((resized(shown, size), labels) for shown, labels in drawn))
+        return Parts(*((resized(shown, (size, size)), labels) for shown, labels in drawn))
     found = read_labelled_images(path, (size, size))
     order = np.random.default_rng(config.images_seed).permutation(len(found.labels))
     held = min(len(order) // 10, config.held_out)

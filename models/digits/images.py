@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from minigrad.data.images import SUFFIXES, read_image
+from minigrad.data.images import SUFFIXES, read_image, resized
 from minigrad.errors import ArgumentError
 
 SIZE = 16
@@ -94,10 +94,10 @@ def from_words(text: str, size: int = SIZE) -> np.ndarray:
     """(1, size, size) from the command line: "3" or "3:17" draws a new 3 (the 17th), a picture is read, any other file has a drawing."""
     if found := re.fullmatch(r"([0-9])(?::([0-9]{1,9}))?", text.strip()):
         digit, number = int(found[1]), int(found[2] or 0)
-        return resized(draw(np.array([digit]), np.random.default_rng([3, digit, number])), size)[0]
+        return resized(draw(np.array([digit]), np.random.default_rng([3, digit, number])), (size, size))[0]
     if text.lower().endswith(SUFFIXES):
         return as_ink(read_image(text, (size, size))[None])[0]
-    return resized(read_drawing(text)[None], size)[0]
+    return resized(read_drawing(text)[None], (size, size))[0]
 
 
 def as_ink(pictures: np.ndarray) -> np.ndarray:
@@ -106,16 +106,6 @@ def as_ink(pictures: np.ndarray) -> np.ndarray:
         1
     )
     return np.where(edge[:, None, None, None] > 0.5, 1 - pictures, pictures).astype("float32")
-
-
-def resized(images: np.ndarray, size: int) -> np.ndarray:
-    """Square images of another size: (N, 1, S, S) -> (N, 1, size, size)."""
-    old = images.shape[-1]
-    if old == size:
-        return images
-    edges, pixels = np.arange(old + 1) * (size / old), np.arange(size)[:, None]
-    shares = np.clip(np.minimum(edges[1:], pixels + 1) - np.maximum(edges[:-1], pixels), 0, None)  # (size, S)
-    return (shares @ images @ shares.T).astype("float32")
 
 
 def read_drawing(path: str) -> np.ndarray:

@@ -59,10 +59,12 @@ def build(config: VitConfig) -> Any:
 
 
 def example(config: VitConfig) -> Any:
-    from minigrad_models.digits.images import images, resized
+    from minigrad_models.digits.images import images
+
+    from minigrad.data.images import resized
 
     shown, labels = images(10, config.images_seed, "train")
-    return resized(shown, config.size), labels % config.outputs
+    return resized(shown, (config.size, config.size)), labels % config.outputs
 
 
 def schedule(optimizer: Any, config: VitConfig) -> Any:
