@@ -242,6 +242,7 @@ def test_translations_are_those_of_python_with_where_each_word_looked():
     assert [one["translations"][0]["text"] for one in many] == [wanted[i % 3].text for i in range(24)]
     assert greedily[0]["text"] == loaded.translate(texts[0], beams=1)[0].text
     np.testing.assert_allclose([one["confidence"] for one in said], [one.confidence for one in wanted], atol=1e-5)
+    assert [one["doubtful"] for one in said] == [one.is_doubtful for one in wanted]
     (piece,) = said[0]["pieces"]
     assert np.exp(np.mean(np.log(piece["chances"]))) == pytest.approx(said[0]["confidence"], abs=1e-4)
     crosses = [layer for layer in loaded.attention(texts[0]).layers if layer.kind == "cross"]

@@ -89,7 +89,8 @@ def translated(loaded: Any, texts: list[str], details: bool, options: Mapping[st
 
 def _as_json(loaded: Any, found: Any, details: bool) -> dict[str, Any]:
     made = {
-        "text": found.text, "score": found.score, "confidence": found.confidence, "unknown": found.unknown,
+        "text": found.text, "score": found.score, "confidence": found.confidence, "doubtful": found.is_doubtful,
+        "unknown": found.unknown,
         "alternatives": [{"text": text, "score": score} for score, text in found.best],
     }  # fmt: skip
     if details:
