@@ -1,6 +1,6 @@
 """A served language model under 200 clients, slow and broken ones among them, beside a training in another process.
 
-    python -m benchmarks.serving RUN [--clients 200] [--seconds 60] [--quick] [--json]
+    python -m benchmarks.serving RUN [--clients 200] [--seconds 60] [--quick] [--json] [--write]
 
 RUN is a language model, such as runs/gpt. `minigrad serve` is started for it, on loopback. First there are as many clients
 as it has places, those of the batch and of the queue, each with one request after the other; their median answer is what the next
@@ -31,7 +31,9 @@ from minigrad import zoo
 from minigrad.decode import Sampling
 
 from .measure import arguments, machine, progress
+from .results import add_write_option, conclude
 
+TITLE = "A served language model"
 TOKEN = "token-of-the-benchmark"
 PROMPTS = ("Ana", "One day, Ben went to the", "The", "In the morning", "Leo had a dream")
 WRITTEN = 32  # tokens of a text
@@ -227,6 +229,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60, metavar="S", help="how long (default: 60; 4 with --quick)")
     parser.add_argument("--places", type=int, default=16, metavar="N", help="texts at once (default: 16)")
     parser.add_argument("--queue", type=int, default=64, metavar="N", help="requests that wait (default: 64)")
+    add_write_option(parser)
     options = parser.parse_args()
     options.seconds = 4.0 if options.quick else options.seconds
     progress("what Python writes")
@@ -238,15 +241,15 @@ def main() -> int:
     ):
         progress("clients ask")
         found = asyncio.run(measured(port, process, options, wanted, Path(folder)))
-    print("\n".join(f"{name:34} {value}" for name, value in found.items()))
     is_clean = set(found["answers"]) <= {"200", "429", "503"} and not found["still written"]
     is_right = not found["texts that differ"] and found["training beside it is the same"]
     is_fast = found["ratio"] <= SLOWER
-    print(
-        "clean" if is_clean else "NOT CLEAN", "right" if is_right else "WRONG", "quick" if is_fast else "SLOW", sep=", "
+    lines = [f"{name:34} {value}" for name, value in found.items()]
+    words = "clean" if is_clean else "NOT CLEAN", "right" if is_right else "WRONG", "quick" if is_fast else "SLOW"
+    here = machine()
+    conclude(
+        options, TITLE, "\n".join([*lines, ", ".join(words)]), {**found, "machine": here, "detail": {"machine": here}}
     )
-    if options.json:
-        print(json.dumps({**found, "machine": machine()}))
     return 0 if is_clean and is_right and is_fast else 1
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from . import functions as f
 from .engine.tensor import Tensor
 from .errors import ArgumentError, DtypeError, GradientError, axes_of, axis_problem, is_whole, public
+from .ops.composite import host_constant
 from .ops.creation import get_default_dtype, ones, tensor, zeros_like
 from .ops.fourier import _fft, _irfft, _join, _rfft
 
@@ -338,7 +339,7 @@ def stft(
     if x.shape[-1] < n_fft:
         raise ArgumentError("stft: the signal is shorter than one piece", f"{n_fft} samples or more", x.shape[-1])
     starts = np.arange(0, x.shape[-1] - n_fft + 1, hop)
-    pieces = f.take(x, starts[:, None] + np.arange(n_fft), axis=-1)  # (…, pieces, n_fft)
+    pieces = f.take(x, host_constant(starts[:, None] + np.arange(n_fft)), axis=-1)  # (…, pieces, n_fft)
     if window is not None or width < n_fft:
         shape = ones(width, dtype=x.dtype, device=x.device) if window is None else _real_signal("stft", window)
         before = (n_fft - width) // 2

@@ -106,6 +106,11 @@ def test_help_of_every_command_has_an_example_that_can_be_called_so(name, capsys
         (["attention", "runs/x", "caf\udce9"], r"TEXT: expected text in UTF-8, got 'caf\udce9'"),
         (["export", "runs/x"], "minigrad export RUN page.html"),
         (["export", "runs/x", "x.onnx"], "minigrad export runs/x FOLDER --to onnx"),
+        (["export", "runs/x", "x.gguf"], "minigrad export runs/x x.gguf --to gguf"),
+        (["export", "runs/x", "x.npz"], "minigrad export runs/x FOLDER --to numpy"),
+        (["export", "runs/x", "x.zip"], "minigrad export runs/x FOLDER, or a page: minigrad export runs/x page.html"),
+        (["export", "runs/x", "x.pdf", "--to", "gguf"], "minigrad export runs/x x.gguf --to gguf"),
+        (["export", "runs/x", "x.html", "--to", "hf"], "minigrad export runs/x FOLDER --to hf"),
         (
             ["train", "xor", os.pardir],
             f"'{os.pardir}' is no setting but a path: to train on it, write --data {os.pardir}",

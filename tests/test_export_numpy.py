@@ -18,6 +18,7 @@ from minigrad.errors import ArgumentError
 from minigrad.ir import Size
 from minigrad.zoo.config import configure
 from minigrad.zoo.frameworks import export_numpy
+from minigrad.zoo.frameworks.numpy_ops import EXPRESSIONS
 from minigrad.zoo.frameworks.programs import programs_of
 from minigrad.zoo.loaded import Loaded
 
@@ -45,6 +46,7 @@ MODELS = {
     "xor": {}, "regression": {}, "digits": {}, "bitmlp": {}, "facts": {}, "superposition": {}, "vit": {"layers": 2},
     "caption": {"layers": 2}, "word2vec": {"vocab": WORDS.vocab_size}, "rnn": {"cell": "rnn"}, "gru": {"cell": "gru"},
     "lstm": {"cell": "lstm"}, "gpt": {"layers": 3}, "bert": {"layers": 2}, "translator": {"depth": 2, "vocab": 12},
+    "seq2seq": {"vocab": 12, "cell": "gru"}, "bahdanau": {"vocab": 12, "cell": "lstm", "attention": True}, "speech": {}, "paint": {},
     "llama": {
         "layers": 2, "heads": 4, "dim": 16, "positions": "rotary", "norm": "rms", "activation": "swiglu", "bias": False,
         "block": {"kv_heads": 2, "softcap": 5.0},
@@ -54,12 +56,12 @@ MODELS = {
 
 @pytest.mark.parametrize("name", MODELS)
 def test_the_functions_of_the_page_give_what_the_graphs_of_the_model_give(name, tmp_path):
-    spec = {"gru": "rnn", "lstm": "rnn", "llama": "gpt"}.get(name, name)
+    spec = {"gru": "rnn", "lstm": "rnn", "llama": "gpt", "bahdanau": "seq2seq"}.get(name, name)
     loaded = fresh(spec, WORDS if name == "word2vec" else None, **MODELS[name])
     page = written(loaded, tmp_path / "out")
     generator, sizes = np.random.default_rng(0), {"n0": 3, "n1": 4, "n2": 5}
-    for function, program in programs_of(loaded).items():
-        if function in ("start", "step"):
+    for function, program in programs_of(loaded, EXPRESSIONS).items():
+        if function not in page:
             continue
         given = []
         for value in program.graph.inputs:
@@ -70,6 +72,19 @@ def test_the_functions_of_the_page_give_what_the_graphs_of_the_model_give(name, 
         got = page[function](*given)
         for one, other in zip(got if isinstance(got, tuple) else (got,), expected, strict=True):
             np.testing.assert_allclose(one, other, **CLOSE)
+
+
+@pytest.mark.parametrize("cell", ["rnn", "gru", "lstm"])
+def test_rows_that_end_before_others_keep_their_state(cell, tmp_path):
+    loaded = fresh("seq2seq", vocab=12, cell=cell, attention=True)
+    page = written(loaded, tmp_path / "out")
+    source, target = np.random.default_rng(0).integers(5, 12, (2, 3, 7))
+    source[1, 4:] = source[2, 1:] = 0
+    expected = loaded.model(mg.tensor(source), mg.tensor(target)).numpy()
+    logits, *state = page["start"](source, target[:, :1])
+    for place in range(1, 7):
+        np.testing.assert_allclose(logits, expected[:, place - 1], **CLOSE)
+        logits, *state = page["step"](target[:, place : place + 1], *state)
 
 
 def run(graph, inputs):

@@ -10,9 +10,9 @@ import minigrad as mg
 from minigrad import nn, zoo
 from minigrad.cli import main
 from minigrad.data import WordTokenizer, normalise
-from minigrad.errors import ArgumentError, MinigradError
+from minigrad.errors import ArgumentError
 from minigrad.ir import Size
-from minigrad.onnx import onnx_model
+from minigrad.onnx import MAPPINGS, onnx_model
 from minigrad.web.program import graph_of
 from minigrad.zoo.config import configure
 from minigrad.zoo.frameworks import export_onnx
@@ -147,7 +147,7 @@ OTHERS = {
 def test_every_other_model_of_the_zoo_gives_the_same(name, tmp_path):
     spec = "rnn" if name in ("gru", "lstm") else name
     loaded = dataclasses.replace(fresh(spec, **OTHERS[name]), tokenizer=WORDS if name == "word2vec" else None)
-    (program, *_) = programs_of(loaded).values()
+    (program, *_) = programs_of(loaded, MAPPINGS).values()
     run = session(export_onnx(loaded, tmp_path / "out") / "model.onnx")
     generator = np.random.default_rng(0)
     given = [
@@ -169,19 +169,50 @@ def test_every_other_model_of_the_zoo_gives_the_same(name, tmp_path):
             past = dict(zip(past, present, strict=True))
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("seq2seq", "Seq2Seq cannot be exported as an encoder and a decoder"),
-        ("speech", r"cannot be traced: Listener(?s:.*)model\.py:\d+"),
-        ("paint", r"cannot be traced: Painter(?s:.*)model\.py:\d+"),
-    ],
-)
-def test_a_model_that_has_no_such_form_says_why(name, said, tmp_path):
-    settings = {"vocab": WORDS.vocab_size} if name == "seq2seq" else {}
-    with pytest.raises(MinigradError, match=said):
-        export_onnx(fresh(name, **settings), tmp_path / "out")
-    assert not (tmp_path / "out").exists()
+@pytest.mark.parametrize(("cell", "attention"), [("rnn", False), ("gru", True), ("lstm", False), ("lstm", True)])
+def test_a_recurrent_translator_goes_on_token_by_token(cell, attention, tmp_path):
+    loaded = fresh("seq2seq", cell=cell, attention=attention, vocab=30, layers=2)
+    folder = export_onnx(loaded, tmp_path / "out")
+    start, step = session(folder / "start.onnx"), session(folder / "step.onnx")
+    source, target = tokens(4, 9, 30), tokens(4, 6, 30)
+    source[1, 4:] = source[2, 1:] = 0  # texts that end before others
+    expected = loaded.model(mg.tensor(source), mg.tensor(target)).numpy()
+    past = [value.name for value in step.get_inputs() if value.name != "token"]
+    logits, *present = start.run(None, {"source": source, "target": target[:, :1]})
+    np.testing.assert_allclose(logits, expected[:, 0], **CLOSE)
+    for place in range(1, target.shape[1]):
+        given = dict(zip(past, (present[int(name[5:])] for name in past)))
+        logits, *present = step.run(None, {"token": target[:, place : place + 1], **given})
+        np.testing.assert_allclose(logits, expected[:, place], **CLOSE)
+
+
+@pytest.mark.parametrize("name", ["speech", "caption"])
+def test_what_reads_and_then_writes_has_an_encoder_and_a_decoder_with_a_cache(name, tmp_path):
+    loaded = fresh(name)
+    folder = export_onnx(loaded, tmp_path / "out")
+    model, encoder, start, step = (session(folder / f"{part}.onnx") for part in ("model", "encoder", "start", "step"))
+    read, _ = loaded.spec.example(loaded.config)
+    read, target = np.concatenate([read, read[:1], read[:1]])[:4], tokens(4, 8, 15)
+    with mg.no_grad():
+        expected = loaded.model(mg.tensor(read), mg.tensor(target))
+    expected = [part.numpy() for part in (expected if isinstance(expected, tuple) else (expected,))]
+    for got, want in zip(model.run(None, {"input_0": read, "input_1": target}), expected, strict=True):
+        np.testing.assert_allclose(got, want, **CLOSE)
+    (memory,) = encoder.run(None, {"input": read})
+    logits, *present = start.run(None, {"memory": memory, "target": target[:, :2]})
+    past = [value.name for value in step.get_inputs() if value.name != "token"]
+    for place in range(2, target.shape[1]):
+        np.testing.assert_allclose(logits, expected[0][:, place - 1], **CLOSE)
+        token = target[:, place : place + 1]
+        logits, *present = step.run(None, {"token": token, **dict(zip(past, present, strict=True))})
+
+
+def test_the_painter_takes_noise_away_from_any_number_of_pictures(tmp_path):
+    loaded = fresh("paint")
+    run = session(export_onnx(loaded, tmp_path / "out") / "model.onnx")
+    noisy, times, words, _ = loaded.spec.example(loaded.config)
+    for rows in (1, 3):
+        assert_equal_for(run, loaded.model, noisy[:rows], times[:rows], words[:rows])
 
 
 def test_an_op_without_a_mapping_is_named_with_its_module():
@@ -192,6 +223,6 @@ def test_an_op_without_a_mapping_is_named_with_its_module():
         def forward(self, x):
             return mg.linalg.det(self.inner(x))
 
-    graph = graph_of(Twisted(), [np.ones((3, 3), "float32")])
+    graph = graph_of(Twisted(), [np.ones((3, 3), "float32")], whole=MAPPINGS)
     with pytest.raises(ArgumentError, match=r"(?s)no mapping for the op 'det'.*Twisted.*export RUN FOLDER"):
         onnx_model(graph, ["x"], ["y"])

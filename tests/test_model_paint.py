@@ -41,7 +41,7 @@ def test_patches_are_put_together_as_they_were_cut():
 
 
 def test_times_are_told_apart():
-    told = waves_of(mg.linspace(0, 1, 50)).numpy()
+    told = waves_of(mg.linspace(0, 1, 50), paint.spec.build(paint.spec.config()).waves).numpy()
     apart = np.abs(told[:, None] - told[None]).max(axis=-1) + np.eye(50)
     assert apart.min() > 0.05 and np.abs(told).max() <= 1
 

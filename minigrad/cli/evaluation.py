@@ -31,6 +31,13 @@ __all__ = ["AVERAGE", "EVAL", "EXPORT", "PREDICT", "QUANTIZE"]
 PAGES = (".html", ".htm")
 WEIGHTS = ("int8", "float32")  # those of minigrad.zoo.pages, which is loaded when a page is written
 FRAMEWORKS = ("onnx", "hf", "numpy", "gguf", "page")
+# What a file is for by its ending: the framework that it belongs to, or None where nothing of the kind is written.
+ENDINGS = {
+    ".onnx": "onnx", ".safetensors": "hf", ".bin": "hf", ".pt": "hf", ".pth": "hf", ".npz": "numpy", ".npy": "numpy", ".py": "numpy",
+    ".gguf": "gguf", **dict.fromkeys((
+        ".pdf", ".zip", ".tar", ".gz", ".tgz", ".whl", ".json", ".txt", ".md", ".js", ".png", ".svg", ".pkl", ".h5", ".ckpt", ".tflite"
+    )),
+}  # fmt: skip
 LAST = 3  # checkpoints that are averaged by default
 
 
@@ -170,14 +177,13 @@ def _export(options: Namespace) -> int:
     if (options.target is None) == (options.output is None):
         raise Usage("where is it to be written? Give a folder, or a page: minigrad export RUN page.html")
     target = options.target or options.output
+    _check_ending(options, target)
     if options.to == "page":
         return _export_page_folder(options, target)
     if options.to is not None:
         return _export_to(options, target)
     if os.path.splitext(target)[1].lower() in PAGES:
         return _export_page(options, target)
-    if target.lower().endswith(".onnx"):
-        raise Usage(f"{target!r} ends in .onnx: {as_command('export', options.run_directory)} FOLDER --to onnx")
     if options.weights is not None:
         raise Usage("--weights is for pages, whose names end in .html; a folder keeps the weights as they are")
     check_new(target)
@@ -186,6 +192,24 @@ def _export(options: Namespace) -> int:
     _say_files(folder)
     print(printable(f"use it: {first_use(loaded, str(folder))}"))
     return 0
+
+
+def _check_ending(options: Namespace, target: str) -> None:
+    """Refuse a name that promises something else than what would be written."""
+    stem, ending = os.path.splitext(target)
+    kind = ending.lower()
+    if (
+        kind not in (*ENDINGS, *PAGES)
+        or kind == ".gguf"
+        and options.to == "gguf"
+        or kind in PAGES
+        and options.to is None
+    ):
+        return
+    to, run = options.to or ENDINGS[kind], options.run_directory
+    meant = as_command("export", run, f"{stem}.gguf" if to == "gguf" else "FOLDER", *(["--to", to] if to else []))
+    also = "" if to else f", or a page: {as_command('export', run, 'page.html')}"
+    raise Usage(f"{target!r} ends in {ending}: {meant}{also}")
 
 
 def _say_files(folder: Path) -> None:

@@ -87,7 +87,7 @@ def astype(w: Writer, step: Step) -> Any:
     return w.get(step.inputs[0], step.out.dtype)
 
 
-@maps("square", "rsqrt", "silu", "log1p", "expm1", "_normal_cdf")
+@maps("square", "rsqrt", "silu", "log1p", "log2", "log10", "expm1", "_normal_cdf")
 def composed(w: Writer, step: Step) -> Any:
     dtype = step.out.dtype
     x, one = w.get(step.inputs[0], dtype), w.constant(1, dtype)
@@ -99,6 +99,8 @@ def composed(w: Writer, step: Step) -> Any:
         return w.node("Mul", x, w.node("Sigmoid", x))
     if step.op.name == "log1p":
         return w.node("Log", w.node("Add", x, one))
+    if step.op.name in ("log2", "log10"):
+        return w.node("Mul", w.node("Log", x), w.constant(1 / math.log(int(step.op.name[3:])), dtype))
     if step.op.name == "expm1":
         return w.node("Sub", w.node("Exp", x), one)
     return normal_cdf(w, x, dtype)

@@ -166,7 +166,7 @@ def getitem(w: Writer, step: Step) -> Any:
             place += 1
             continue
         if _is_number(part):
-            made = w.node("Slice", made, w.size(part), w.size(END if part == -1 else part + 1), whole(w, axis))
+            made = w.node("Slice", made, w.size(part), _after(w, part), whole(w, axis))
             gone.append(axis)
         elif isinstance(part, slice):
             made = _sliced(w, made, part, axis)
@@ -183,6 +183,13 @@ def getitem(w: Writer, step: Step) -> Any:
 
 def _is_number(part: Any) -> bool:
     return isinstance(part, (int, np.integer)) and not isinstance(part, bool)
+
+
+def _after(w: Writer, place: int) -> str:
+    """The number behind that of an element, which may count from the end."""
+    if isinstance(place, Size):
+        return str(w.node("Add", w.size(place), whole(w, 1)))
+    return w.size(END if place == -1 else place + 1)
 
 
 def _sliced(w: Writer, x: str, part: slice, axis: int) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors import ArgumentError
 from ..ir import Graph, Size, Value
-from . import elementwise, layout, neural, recurrent  # noqa: F401  (they declare the mappings)
+from . import elementwise, fourier, layout, neural, recurrent  # noqa: F401  (they declare the mappings)
 from .writer import Writer
 
 __all__ = ["onnx_model"]

@@ -20,8 +20,6 @@ def recurrent(w: Writer, step: Step) -> Any:
     name = step.op.name
     x, weight_ih, weight_hh, bias_ih, bias_hh, hidden, *rest = step.inputs
     *cell, lengths = rest
-    if lengths is not None:
-        return NotImplemented  # after the end of a row ONNX gives zeros, and we the last state
     first, size = w.constant([0], "int64"), int(weight_hh.shape[1])
     rows = np.concatenate([np.arange(gate * size, (gate + 1) * size) for gate in GATES[name]])
     order = w.constant(rows, "int64")
@@ -34,12 +32,23 @@ def recurrent(w: Writer, step: Step) -> Any:
         return str(w.constant(zeros) if value is None else w.node("Gather", w.get(value), order, axis=0))
 
     bias = w.node("Concat", ordered(bias_ih), ordered(bias_hh), axis=0)
-    given = [w.get(x), *(apart(ordered(one)) for one in (weight_ih, weight_hh)), apart(bias), "", apart(hidden)]
+    given = [w.get(x), *(apart(ordered(one)) for one in (weight_ih, weight_hh)), apart(bias)]
+    given += ["" if lengths is None else w.get(lengths, "int32"), apart(hidden)]
     options = {"direction": "reverse" if step.attrs["reverse"] else "forward", "hidden_size": size}
     if name == "gru":
         options["linear_before_reset"] = 1
-    if name != "lstm":
-        states, _ = w.node(KINDS[name], *given, count=2, **options)
-        return w.node("Squeeze", states, w.constant([1], "int64"))  # (T, 1, B, H) -> (T, B, H)
-    states, _, last = w.node("LSTM", *given, apart(cell[0]), count=3, **options)
-    return w.node("Concat", w.node("Squeeze", states, w.constant([1], "int64")), last, axis=0)
+    more = [apart(cell[0])] if name == "lstm" else []
+    states, ended, *cells = w.node(KINDS[name], *given, *more, count=2 + len(more), **options)
+    states = w.node("Squeeze", states, w.constant([1], "int64"))  # (T, 1, B, H) -> (T, B, H)
+    if lengths is not None:
+        states = kept(w, states, apart(hidden) if step.attrs["reverse"] else ended, lengths, x.shape[0])
+    return w.node("Concat", states, *cells, axis=0) if cells else states
+
+
+def kept(w: Writer, states: str, outside: str, lengths: Any, count: Any) -> str:
+    """The states (T, B, H), and where a row has ended, where ONNX gives zeros, the one that it keeps: (1, B, H)."""
+    most = w.get(count, "int64")
+    places = w.node("Range", w.constant(0, "int64"), most, w.constant(1, "int64"))  # (T,)
+    column = w.node("Unsqueeze", places, w.constant([1, 2], "int64"))  # (T, 1, 1)
+    rows = w.node("Unsqueeze", w.get(lengths, "int64"), w.constant([1], "int64"))  # (B, 1)
+    return str(w.node("Where", w.node("Less", column, rows), states, outside))

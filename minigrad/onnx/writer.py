@@ -15,6 +15,7 @@ from ..ir.lowering import sample
 __all__ = ["MAPPINGS", "Writer", "maps"]
 
 Mapping = Callable[["Writer", Step], Any]
+COMPLEX = ("_join", "real", "imag", "getitem")  # of complex numbers, which have their parts along a last axis
 MAPPINGS: dict[str, Mapping] = {}  # the name of an op -> what adds its nodes and returns the names of its results
 
 
@@ -53,6 +54,9 @@ class Writer:
         """Add the nodes of a step; an op without a mapping is an error that names it."""
         self._scope = f"{step.scope}.{step.op.name}" if step.scope else step.op.name
         mapping = MAPPINGS.get(step.op.name)
+        is_complex = any(value.dtype.kind == "c" for value in (*step.values, *step.outputs))
+        if is_complex and step.op.name not in COMPLEX:
+            mapping = None
         made = NotImplemented if mapping is None or step.numbers else mapping(self, step)
         if made is NotImplemented:
             where = f" in the module {step.scope!r}" if step.scope else ""

@@ -28,19 +28,22 @@ def traced_steps(
     starts: Sequence[Sequence[Any]],
     primes: Sequence[Sequence[Any]],
     trace: Callable[..., Graph] = traced,
+    new_cache: Callable[[], Any] | None = None,
 ) -> tuple[Graph, Graph, list[bool]]:
     """The programs `start(*given, tokens)` and `step(*given, token, *state)`, and which parts of the state have a row for each of the batch.
 
     `call(cache, *given, tokens)` returns the logits of the next token, (B, V), and changes the cache. Both programs return
     these, then the state. `starts` and `primes` are two lists of arguments each, of other sizes: those of the first call of a single
     row, and those of the first call of several rows, after which a step is traced; `trace` is what makes a graph of a function.
+    Unless `new_cache` makes it, the cache is the model's.
     """
+    new_cache = new_cache or model.new_cache
 
     def start(*given: Tensor) -> list[Tensor]:
-        cache = model.new_cache()
+        cache = new_cache()
         return [call(cache, *given), *_tensors(cache)]
 
-    steps = [_step(model, call, prime) for prime in primes]
+    steps = [_step(new_cache(), call, prime) for prime in primes]
     function, arrays = steps[0]
     other, others = steps[1]
     first = trace(start, *starts, holding=[model])
@@ -53,9 +56,8 @@ def traced_steps(
     return first, second, rows
 
 
-def _step(model: Any, call: Call, prime: Sequence[Any]) -> tuple[Callable[..., Any], list[Any]]:
-    """The function of one step after the call `prime`, and arrays that it takes."""
-    cache = model.new_cache()
+def _step(cache: Any, call: Call, prime: Sequence[Any]) -> tuple[Callable[..., Any], list[Any]]:
+    """The function of one step after the call `prime` with a new cache, and arrays that it takes."""
     with no_grad():
         call(cache, *[wrap(np.array(x)) for x in prime])
     *given, tokens = prime

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Callable, Collection, Sequence
+from functools import cache, partial
 from importlib.resources import files
 from typing import Any
 
 import numpy as np
 
 from ..engine.backend import to_numpy
-from ..engine.modes import no_grad
+from ..engine.modes import Mode, local, no_grad
 from ..engine.op import OPS
-from ..engine.tensor import wrap
+from ..engine.tensor import Tensor, wrap
 from ..errors import ArgumentError, MinigradError
 from ..ir import Graph, Size, Tracing, Value, with_symbols
 from ..ir.files import as_json
@@ -55,12 +55,27 @@ def kernels() -> frozenset[str]:
 
 
 class WholeTracing(Tracing):
-    """Writes fused ops down as they are: the runtime has a kernel for each, as there is one for Python."""
+    """Writes fused ops of these names down as they are, and all others as the ops that define them, whatever kernel computes them here."""
 
     notes_lines = False
 
+    def __init__(self, whole: Collection[str], *sources: Any):
+        super().__init__(*sources)
+        self.whole = whole
+
     def instead(self, op: Any) -> Any:
-        return None
+        return partial(self._in_one, op) if op.name in self.whole else op.define
+
+    def _in_one(self, op: Any, args: Sequence[Any], attrs: dict[str, Any]) -> Any:
+        """Compute an op while nobody watches, not even the making of its kernel, and write it down as one step."""
+        watched, local.mode = local.mode, Mode(record=False, scope=local.mode.scope)
+        try:
+            made = op(*args, **attrs)
+        finally:
+            local.mode = watched
+        if isinstance(made[0] if isinstance(made, tuple) else made, Tensor):
+            self.called(op, args, attrs, made, 0.0)
+        return made
 
     def _created(self, array: Any) -> None:
         """A new array of one number, or of 0, 1, 2 and so on, is made by steps, so that its size may vary; any other is a constant."""
@@ -97,7 +112,7 @@ def traced(
     not the same function. `holding` are modules that the function uses, where these are not seen in itself. An op that a
     page cannot compute, and whose result is not the same at each call, is refused by name.
     """
-    return _computable(graph_of(function, arrays, others, otherwise=otherwise, holding=holding))
+    return _computable(graph_of(function, arrays, others, otherwise=otherwise, holding=holding, whole=kernels()))
 
 
 def graph_of(
@@ -107,23 +122,24 @@ def graph_of(
     *,
     otherwise: Callable[..., Any] | None = None,
     holding: Sequence[Any] = (),
+    whole: Collection[str],
 ) -> Graph:
-    """As `traced`, with all ops as they are, whether a page can compute them or not."""
-    graph = _once(function, arrays, holding)
+    """As `traced`, whether a page can compute all ops or not; fused ops of the names in `whole` stay one step each."""
+    graph = _once(function, arrays, holding, whole)
     if others is not None:
         try:
-            graph = with_symbols(graph, _once(otherwise or function, others, holding))
+            graph = with_symbols(graph, _once(otherwise or function, others, holding, whole))
         except MinigradError as error:
             raise ArgumentError(f"page: the model cannot be traced for inputs of any size: {error}") from error
     return graph
 
 
-def _once(function: Callable[..., Any], arrays: Sequence[Any], holding: Sequence[Any]) -> Graph:
+def _once(function: Callable[..., Any], arrays: Sequence[Any], holding: Sequence[Any], whole: Collection[str]) -> Graph:
     tensors = [wrap(np.array(array)) for array in arrays]
     found, _, recorded = sources(function, tensors)
     inside = together([look(thing) for thing in holding]).tensors
     found |= {id(getattr(t, "data", t)): Held(t) for t in inside}
-    tracer = WholeTracing(found, recorded)
+    tracer = WholeTracing(whole, found, recorded)
     try:
         with no_grad(), tracing(tracer):
             made = function(*tensors)

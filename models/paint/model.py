@@ -28,6 +28,7 @@ class Painter(nn.Module):
         self.words = nn.Embedding(len(WORDS), dim)
         self.places = nn.LearnedPositions(LONGEST + 1, dim)
         self.reader = nn.Encoder(1, dim, heads, 2 * dim)
+        self.register_buffer("waves", mg.tensor(2.0 ** np.linspace(0, 7, WAVES), dtype="float32"), persistent=False)
         self.time = nn.Sequential(nn.Linear(2 * WAVES, dim), nn.SiLU(), nn.Linear(dim, dim))
         self.edges = nn.Conv2d(3, EDGES, 3, padding=1)
         self.patches = PatchEncoder(SIZE, EDGES, config.patch, dim)
@@ -41,7 +42,7 @@ class Painter(nn.Module):
     def forward(self, noisy: Any, times: Any, words: Any) -> mg.Tensor:
         sentence = self.reader(self.places(self.words(words)))  # (N, T, D)
         seen = F.gelu(self.edges(noisy))  # (N, E, 32, 32)
-        x = self.patches(seen) + self.time(waves_of(times))[:, None]  # (N, P, D)
+        x = self.patches(seen) + self.time(waves_of(times, self.waves))[:, None]  # (N, P, D)
         for block in self.blocks:
             x = block(x, sentence)
         planned = joined(self.head(self.norm(x)), self.patch)  # (N, E, 32, 32)
@@ -70,9 +71,9 @@ class Painter(nn.Module):
         return np.clip(1 - np.stack(film) / 2, 0, 1)
 
 
-def waves_of(times: mg.Tensor) -> mg.Tensor:
-    """A time from 0 to 1 as sines and cosines, from slow to fast: (N,) -> (N, 2 · WAVES)"""
-    angles = times[:, None] * mg.tensor(2.0 ** np.linspace(0, 7, WAVES), dtype=times.dtype, device=times.device)
+def waves_of(times: mg.Tensor, waves: mg.Tensor) -> mg.Tensor:
+    """A time from 0 to 1 as sines and cosines, from slow to fast: (N,), (WAVES,) -> (N, 2 · WAVES)"""
+    angles = times[:, None] * waves
     return mg.concatenate([mg.sin(angles), mg.cos(angles)], axis=1)
 
 

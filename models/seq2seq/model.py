@@ -43,7 +43,7 @@ class DecoderState:
     def __init__(self) -> None:
         self.state: Any = None  # (L, B, H), for an LSTM a pair with the cells
         self.memory: tuple[mg.Tensor, ...] = ()  # the outputs of the encoder, their keys, and where there are tokens
-        self.weights: list[mg.Tensor] = []  # of each step so far, (B, S)
+        self.weights: list[mg.Tensor] | None = None  # of each step so far, (B, S), if somebody wants to see them
 
     @property
     def top(self) -> mg.Tensor:
@@ -58,7 +58,6 @@ class DecoderState:
         is_pair = isinstance(self.state, tuple)
         self.state = tuple(part[:, rows] for part in self.state) if is_pair else self.state[:, rows]
         self.memory = tuple(part[rows] for part in self.memory)
-        self.weights = []  # of other rows than those that go on
 
 
 class Seq2Seq(nn.Module):
@@ -122,7 +121,8 @@ class Seq2Seq(nn.Module):
             fed = mg.concatenate([x[:, step], context], axis=-1)[:, None]
             out, state.state = self.decoder(fed, state.state)  # (B, 1, C + H) -> (B, 1, H)
             made.append(mg.concatenate([out[:, 0], context], axis=-1))
-            state.weights.append(weights)
+            if state.weights is not None:
+                state.weights.append(weights)
         return self._out(mg.stack(made, axis=1))
 
     def forward(self, source: Any, target: Any, cache: DecoderState | None = None, wanted: Any = None) -> mg.Tensor:
@@ -180,6 +180,7 @@ def seq2seq_loss(model: Seq2Seq, batch: Any) -> dict[str, Any]:
 def alignment(model: Seq2Seq, source: Any, target: Any) -> np.ndarray:
     """How much each step of the decoder takes from each place of the source, in evaluation mode: (B, S), (B, T) -> (B, T, S)."""
     state = model.new_cache()
+    state.weights = []
     with mg.no_grad():
         model.eval()(mg.tensor(source), mg.tensor(target), cache=state)
     return np.stack([weights.numpy() for weights in state.weights], axis=1)

@@ -147,16 +147,17 @@ def minigrad(page: Page, words: list[str]) -> Short:
 
 
 def imported(page: Page, words: list[str]) -> Short:
-    """What is imported is a tiny model of ours, which is exported under the name of the pretrained one."""
+    """What is imported is a tiny model of ours, which is exported into a folder that stands in for the pretrained one."""
     source, out = words[0], words[-1]
+    stand_in = f"{source}.folder"
     if source in SOURCES and source not in page.sources:
         model = SOURCES[source]
         if (run := f"runs/stands-in-for-{model}") not in page.runs:
             yield training(page, [model, "--data", READ[model], "--out", run])
-        yield ["minigrad", "export", run, "-o", source, "--no-scores"]
+        yield ["minigrad", "export", run, "-o", stand_in, "--no-scores"]
         page.sources.add(source)
     page.runs.add(out)
-    yield ["minigrad", "import", *words]
+    yield ["minigrad", "import", stand_in if source in SOURCES else source, *words[1:]]
 
 
 def training(page: Page, words: list[str]) -> list[str]:

@@ -23,7 +23,8 @@ from .programs import Program, programs_of
 __all__ = ["export_numpy"]
 
 SOURCE, ARRAYS = "model.py", "weights.npz"
-CACHED = ("start", "step")  # programs that say the same once more
+# Of the programs of a model those that say all: a cache only makes the same quicker, but where a state is all there is.
+ENOUGH = (("model",), ("encoder", "decoder"), ("start", "step"))
 
 HEAD = '''"""{title}: {count:,} weights, in plain NumPy. Written by minigrad {version}.
 
@@ -141,6 +142,19 @@ def main(text):
     print(decode([token for token in said[{begun}:] if token != {end}]))
 '''),
 }  # fmt: skip
+BY_STATE = '''
+def main(text):
+    """The likeliest token, again and again, until the end."""
+    said = {prompt}
+    logits, *state = start(np.array([[*encode(text), {end}]]), np.array([said]))
+    while len(said) < {longest}:
+        logits[0, {never}] = -np.inf
+        said.append(int(logits[0].argmax()))
+        if said[-1] == {end}:
+            break
+        logits, *state = step(np.array([said[-1:]]), *state)
+    print(decode([token for token in said[{begun}:] if token != {end}]))
+'''
 PLAIN = '''
 def main(*files):
     """The inputs as .npy files, {shapes}; or the numbers of one row."""
@@ -157,9 +171,10 @@ if __name__ == "__main__":
 def export_numpy(loaded: Any, folder: str | os.PathLike[str]) -> Path:
     """Write model.py, which needs nothing but NumPy, weights.npz, and tokenizer.json where there is a tokenizer."""
     loaded = merged(loaded)
+    every = programs_of(loaded, EXPRESSIONS)
     programs = {
-        name: Program(computed_beforehand(program.graph, _is_known), program.inputs, program.outputs)
-        for name, program in programs_of(loaded).items() if name not in CACHED
+        name: Program(computed_beforehand(every[name].graph, _is_known), every[name].inputs, every[name].outputs)
+        for name in next(names for names in ENOUGH if names[0] in every)
     }  # fmt: skip
     names = {id(tensor.data): name for name, tensor in reversed(loaded.model.state_dict().items())}
     arrays: dict[str, Any] = {}
@@ -216,7 +231,8 @@ def _main(loaded: Any, programs: Mapping[str, Program]) -> tuple[str, str]:
     if task in MAINS and not (task == "masked language model" and "types" not in programs["model"].inputs):
         usage, text = MAINS[task]
         if task == "translation":
-            special, longest = model.special, model.longest or 2 * loaded.config.max_length
+            text = text if "encoder" in programs else BY_STATE
+            special, longest = model.special, getattr(model, "longest", None) or 2 * loaded.config.max_length
             values = {
                 "end": special.end, "prompt": special.prompt, "never": list(special.never), "longest": longest,
                 "begun": len(special.prompt),

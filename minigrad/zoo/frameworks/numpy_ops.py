@@ -96,34 +96,51 @@ def convolution(x, weight, bias, stride, padding, dilation, groups):
         seen.append(np.moveaxis(np.tensordot(looked, one, axes), -1, 1))
     return np.concatenate(seen, axis=1) + (0 if bias is None else bias.reshape(-1, *[1] * count))
 """,
+    "in_order": """
+def in_order(x, reverse):
+    steps = list(enumerate(x))
+    return steps[::-1] if reverse else steps
+""",
+    "kept": """
+def kept(new, old, lengths, step):
+    \"\"\"The new state, and the old one in rows that have ended.\"\"\"
+    return new if lengths is None else np.where((lengths > step)[:, None], new, old)
+""",
     "rnn": """
 def rnn(x, weight_ih, weight_hh, bias_ih, bias_hh, hidden, lengths, reverse):
     states = []
-    for step in x[::-1] if reverse else x:
-        hidden = np.tanh(linear(step, weight_ih, bias_ih) + linear(hidden, weight_hh, bias_hh))
+    for step, now in in_order(x, reverse):
+        new = np.tanh(linear(now, weight_ih, bias_ih) + linear(hidden, weight_hh, bias_hh))
+        hidden = kept(new, hidden, lengths, step)
         states.append(hidden)
     return np.stack(states[::-1] if reverse else states)
 """,
     "gru": """
 def gru(x, weight_ih, weight_hh, bias_ih, bias_hh, hidden, lengths, reverse):
     states = []
-    for step in x[::-1] if reverse else x:
-        new, old = np.split(linear(step, weight_ih, bias_ih), 3, -1), np.split(linear(hidden, weight_hh, bias_hh), 3, -1)
+    for step, now in in_order(x, reverse):
+        new, old = np.split(linear(now, weight_ih, bias_ih), 3, -1), np.split(linear(hidden, weight_hh, bias_hh), 3, -1)
         reset, update = sigmoid(new[0] + old[0]), sigmoid(new[1] + old[1])
         candidate = np.tanh(new[2] + reset * old[2])
-        hidden = candidate + update * (hidden - candidate)
+        hidden = kept(candidate + update * (hidden - candidate), hidden, lengths, step)
         states.append(hidden)
     return np.stack(states[::-1] if reverse else states)
 """,
     "lstm": """
 def lstm(x, weight_ih, weight_hh, bias_ih, bias_hh, hidden, cell, lengths, reverse):
     states = []
-    for step in x[::-1] if reverse else x:
-        i, f, g, o = np.split(linear(step, weight_ih, bias_ih) + linear(hidden, weight_hh, bias_hh), 4, -1)
-        cell = sigmoid(f) * cell + sigmoid(i) * np.tanh(g)
-        hidden = sigmoid(o) * np.tanh(cell)
+    for step, now in in_order(x, reverse):
+        i, f, g, o = np.split(linear(now, weight_ih, bias_ih) + linear(hidden, weight_hh, bias_hh), 4, -1)
+        new = sigmoid(f) * cell + sigmoid(i) * np.tanh(g)
+        hidden = kept(sigmoid(o) * np.tanh(new), hidden, lengths, step)
+        cell = kept(new, cell, lengths, step)
         states.append(hidden)
     return np.stack([*(states[::-1] if reverse else states), cell])
+""",
+    "rfft": """
+def rfft(x):
+    seen = np.fft.rfft(x)
+    return seen.real.astype(x.dtype), seen.imag.astype(x.dtype)
 """,
 }  # fmt: skip
 
@@ -151,7 +168,7 @@ SIGNS = {
 }  # fmt: skip
 SAME = (
     "exp", "log", "sqrt", "abs", "sin", "cos", "tanh", "floor", "ceil", "sign", "square", "maximum", "minimum", "where",
-    "negative", "logical_not", "log1p", "expm1", "isnan", "isinf", "arctan",
+    "negative", "logical_not", "log1p", "log10", "log2", "expm1", "isnan", "isinf", "arctan",
 )  # fmt: skip
 EXPRESSIONS |= {name: _with(f"{{0}} {sign} {{1}}") for name, sign in SIGNS.items()}
 EXPRESSIONS |= {name: _numpys(name) for name in SAME}
@@ -169,6 +186,7 @@ EXPRESSIONS |= {
     "_largest": _with("({0}.max(axis=1), {0}.argmax(axis=1))"), "softmax": _with("softmax({0}, axis={axis})"),
     "rms_norm": lambda x, attrs: f"rms_norm({x[0]}, {x[1] if x[1] != 'None' else 1}, {attrs['eps']})",
     "_cumsum": _with("np.cumsum({0}, axis={axis})"), "argmax": _with("{0}.argmax(axis={axis})"),
+    "_join": _with("({0} + 1j * {1})"), "real": _with("{0}.real"), "imag": _with("{0}.imag"),
     "tril": _with("np.tril({0})"), "_einsum": lambda x, attrs: f"np.einsum({attrs['subscripts']}, {', '.join(x)})",
 }  # fmt: skip
 
@@ -222,6 +240,13 @@ def _convolution(x: Sequence[str], attrs: dict[str, str]) -> str:
     return (
         f"convolution({', '.join(x)}, {', '.join(attrs[name] for name in ('stride', 'padding', 'dilation', 'groups'))})"
     )
+
+
+@writes("_rfft")
+def _rfft(x: Sequence[str], attrs: dict[str, str]) -> str:
+    if attrs["axis"] != "-1":
+        raise KeyError("axis")
+    return f"rfft({x[0]})"
 
 
 @writes("_unstack")

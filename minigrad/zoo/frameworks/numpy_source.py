@@ -54,7 +54,7 @@ class _Body:
         self.uses.update(graph.outputs)
         self.text: dict[Value, str] = dict(zip(graph.inputs, inputs))
         self.text |= {v: f"W[{weights[id(array)]!r}]" for v, array in graph.constants.items() if array.ndim}
-        self.text |= {v: repr(array.item()) for v, array in graph.constants.items() if not array.ndim}
+        self.text |= {v: self._said(array.item()) for v, array in graph.constants.items() if not array.ndim}
         self.taken = {*inputs, *RESERVED}
         self.symbols: dict[str, str] = {}
 
@@ -190,6 +190,8 @@ class _Body:
             return f"[{', '.join(map(self._said, x))}]"
         if isinstance(x, (np.dtype, type)):
             return repr(np.dtype(x).name)
+        if isinstance(x, float) and not np.isfinite(x):
+            return repr(float(x)).replace("inf", "np.inf").replace("nan", "np.nan")
         return repr(x)
 
     def _index(self, x: Any) -> str:

@@ -18,7 +18,9 @@ __all__ = ["export_onnx"]
 
 def export_onnx(loaded: Any, folder: str | os.PathLike[str]) -> Path:
     """Write an .onnx file for each program of the model; batch and length may be any."""
-    models = {name: _model(program, f"{loaded.spec.name}_{name}") for name, program in programs_of(loaded).items()}
+    models = {
+        name: _model(program, f"{loaded.spec.name}_{name}") for name, program in programs_of(loaded, MAPPINGS).items()
+    }
 
     def write(target: Path) -> None:
         for name, model in models.items():

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ...engine.modes import no_grad
 from ...engine.tensor import wrap
-from ...errors import ArgumentError
 from ...ir import Graph
 from ...web.cached import traced_steps
 from ...web.program import graph_of
@@ -37,135 +37,157 @@ class Program:
     outputs: Sequence[str]
 
 
-def programs_of(loaded: Any) -> dict[str, Program]:
+def programs_of(loaded: Any, whole: Collection[str]) -> dict[str, Program]:
     """The programs of a model by name: `model`, or the `encoder` and the `decoder` of a translator.
 
-    Models that have a cache generate with it by `step`, and a translator begins with `start`.
+    Models that have a cache generate with it by `step`; those that read something before begin with `start`. Fused ops whose
+    names are in `whole` are one step each.
     """
     loaded = merged(loaded)
-    model = loaded.model
-    task = loaded.spec.task
-    if task == "translation" and hasattr(model, "encode") and hasattr(model, "decode"):
-        return _encoder_decoder(model)
+    made, model, task = _Programs(loaded.model, whole), loaded.model, loaded.spec.task
+    if task == "translation" and hasattr(model, "longest"):
+        return made.encoder_decoder()
+    if task == "translation" and hasattr(model, "new_cache"):
+        return made.cached_decoder([1, 1])
     if task == "language model":
+        return made.language_model()
+    if task == "masked language model" and hasattr(model, "logits"):
+        return {"model": made.masked()}
+    if all(hasattr(model, part) for part in ("encode", "decode", "decoder")) and hasattr(model.decoder, "new_cache"):
+        return made.reader_and_writer(called_arrays(loaded))
+    return {"model": made.plain(loaded)}
+
+
+class _Programs:
+    """Traces the functions of one model."""
+
+    def __init__(self, model: Any, whole: Collection[str]):
+        self.model, self.trace = model, partial(graph_of, whole=whole)
+
+    def program(
+        self,
+        function: Callable[..., Any],
+        arrays: Sequence[Sequence[Any]],
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+    ) -> Program:
+        """Trace with two lists of arrays; a plain call before lets tables grow outside of the trace."""
+        for given in arrays:
+            called(function, given)
+        return Program(self.trace(function, *arrays, holding=[self.model]), inputs, outputs)
+
+    def language_model(self) -> dict[str, Program]:
+        """The logits of whole texts; with a cache also `step`: a token for each row, and what is kept of those before it, which may be none."""
+        model = self.model
         lengths = LENGTHS if model.context >= LENGTHS[1] else (1, model.context)
         tokens = [np.ones((rows, length), "int64") for rows, length in zip(ROWS, lengths)]
-        _grown(model, np.ones((1, model.context), "int64"))
-        whole = _program(model, model, [[x] for x in tokens], ["tokens"], ["logits"])
-        return {"model": whole, **(_continuation(model) if hasattr(model, "new_cache") else {})}
-    if task == "masked language model" and hasattr(model, "logits"):
-        return {"model": _masked(model, loaded.config)}
-    return {"model": _plain(loaded, model)}
+        called(model, [np.ones((1, model.context), "int64")])  # since tables of positions are constants of a graph
+        programs = {"model": self.program(model, [[x] for x in tokens], ["tokens"], ["logits"])}
+        if not hasattr(model, "new_cache"):
+            return programs
+
+        def call(cache: Any, tokens: Any) -> Any:
+            return model(tokens, cache=cache)[:, -1]  # (B, n, V) -> (B, V)
+
+        lengths = LENGTHS if model.context > LENGTHS[1] else (1, 2)
+        begun = [[np.ones((rows, length), "int64")] for rows, length in zip(ROWS, lengths)]
+        _, step = self.cached(call, model.new_cache, begun, ["token"])
+        return {**programs, "step": step}
+
+    def masked(self) -> Program:
+        """Tokens and which of them are no padding, both (B, T), and where there are two texts the number of each."""
+        model = self.model
+        called(model.logits, [np.ones((1, model.context), "int64")])
+        has_types = getattr(model, "segments", None) is not None
+        arrays = []
+        for rows, length in zip(ROWS, LENGTHS):
+            tokens = np.ones((rows, length), "int64")
+            arrays.append([tokens, np.ones((rows, length), bool), *([np.zeros_like(tokens)] if has_types else [])])
+        names = ["tokens", "mask", *(["types"] if has_types else [])]
+        return self.program(lambda *given: model.logits(*given), arrays, names, ["logits"])
+
+    def encoder_decoder(self) -> dict[str, Program]:
+        """A translator's parts: sources (B, S) -> memory; targets (B, T), memory -> logits; and those that have a cache."""
+        model = self.model
+        longest = model.longest or LONGEST
+        token = np.full((1, longest), 5, "int64")
+        called(model, [token, token])
+        sources = [[np.full((rows, length), 5, "int64")] for rows, length in zip(ROWS, LENGTHS)]
+        encoder = self.program(model.encode, sources, ["source"], ["memory", "mask"])
+        arrays = []
+        for (source,), length in zip(sources, TARGETS):
+            memory, mask = called(model.encode, [source])
+            arrays.append([np.full((len(source), length), 5, "int64"), memory.numpy().copy(), mask.numpy().copy()])
+        decoder = self.program(model.decode, arrays, ["target", "memory", "mask"], ["logits"])
+        return {"encoder": encoder, "decoder": decoder, **self.cached_decoder(TARGETS)}
+
+    def cached_decoder(self, lengths: Sequence[int]) -> dict[str, Program]:
+        """`start`: the sources, and the tokens that each target begins with; `step`: the next token of each, and the cache."""
+
+        def call(cache: Any, source: Any, tokens: Any) -> Any:
+            return self.model(source, tokens, cache=cache)[:, -1]  # (B, n, V) -> (B, V)
+
+        given = [
+            [np.full((rows, length), 5, "int64"), np.full((rows, begun), 5, "int64")]
+            for rows, length, begun in zip(ROWS, LENGTHS, lengths)
+        ]
+        start, step = self.cached(call, self.model.new_cache, given, ["source", "target"])
+        return {"start": start, "step": step}
+
+    def reader_and_writer(self, arrays: Sequence[Any]) -> dict[str, Program]:
+        """A model that reads something, such as a picture, and writes tokens: the whole, its encoder, and a decoder with a cache."""
+        model, (read, tokens) = self.model, arrays
+        shown = [np.repeat(read[:1], rows, axis=0) for rows in ROWS]
+        most = tokens.shape[1]
+        both = [[x, np.repeat(tokens[:1, : most - 3 * i], len(x), axis=0)] for i, x in enumerate(shown)]
+        outputs = called(model, both[0])
+        count = len(outputs) if isinstance(outputs, (tuple, list)) else 1
+        names = ["output"] if count == 1 else [f"output_{i}" for i in range(count)]
+        whole = self.program(model, both, ["input_0", "input_1"], names)
+        encoder = self.program(model.encode, [[x] for x in shown], ["input"], ["memory"])
+
+        def call(cache: Any, memory: Any, tokens: Any) -> Any:
+            return model.decode(tokens, memory, cache)[:, -1]  # (B, n, V) -> (B, V)
+
+        given = [[called(model.encode, [x]).numpy().copy(), begun[:, : 4 - i]] for i, (x, begun) in enumerate(both)]
+        start, step = self.cached(call, model.decoder.new_cache, given, ["memory", "target"])
+        return {"model": whole, "encoder": encoder, "start": start, "step": step}
+
+    def cached(
+        self,
+        call: Callable[..., Any],
+        new_cache: Callable[[], Any],
+        given: Sequence[Sequence[Any]],
+        names: Sequence[str],
+    ) -> tuple[Program, Program]:
+        """The programs that begin and go on, in which what a step reads as `past_i` is what the one before it gave as `present_i`."""
+        for arrays in given:
+            called(partial(call, new_cache()), arrays)
+        start, step, _ = traced_steps(self.model, call, given, given, self.trace, new_cache)
+        count = len(step.outputs) - 1
+        outputs = ["logits", *[f"present_{i}" for i in range(count)]]
+        past = [*names[:-1], "token", *[f"past_{i}" for i in range(count)]]
+        read = {value for one in step.steps for value in one.values} | {*step.outputs}
+        kept = [i for i, value in enumerate(step.inputs) if value in read]  # the sources are in the cache
+        step = Graph([step.inputs[i] for i in kept], step.steps, step.outputs, step.constants)
+        return Program(start, names, outputs), Program(step, [past[i] for i in kept], outputs)
+
+    def plain(self, loaded: Any) -> Program:
+        """What the loss calls a model with, or the function of its page; rows may be any number."""
+        said = loaded.spec.page(loaded) if loaded.spec.page is not None else Page()
+        function = self.model if said.function is None else said.function
+        if said.kind == "words":
+            arrays = [np.array([loaded.tokenizer.vocab_size - 1])]
+        else:
+            arrays = [np.asarray(x) for x in said.arrays] or called_arrays(loaded)
+        given = [[np.repeat(x[:1], rows, axis=0) for x in arrays] for rows in ROWS]
+        names = ["input"] if len(arrays) == 1 else [f"input_{i}" for i in range(len(arrays))]
+        program = self.program(function, given, names, ["output"])
+        count = len(program.graph.outputs)
+        return program if count == 1 else Program(program.graph, names, [f"output_{i}" for i in range(count)])
 
 
-def _program(
-    model: Any,
-    function: Callable[..., Any],
-    arrays: Sequence[Sequence[Any]],
-    inputs: Sequence[str],
-    outputs: Sequence[str],
-) -> Program:
-    """Trace with two lists of arrays; a plain call before lets tables grow, and kernels be made, outside of the trace."""
+def called(function: Callable[..., Any], arrays: Sequence[Any]) -> Any:
+    """What a function of Tensors makes of arrays."""
     with no_grad():
-        for given in arrays:
-            function(*[wrap(np.array(x)) for x in given])
-    return Program(graph_of(function, *arrays, holding=[model]), inputs, outputs)
-
-
-def _grown(function: Callable[..., Any], *inputs: Any) -> None:
-    """Call once with the longest inputs, since tables of positions are constants of a graph."""
-    with no_grad():
-        function(*[wrap(np.array(x)) for x in inputs])
-
-
-def _masked(model: Any, config: Any) -> Program:
-    """Tokens and which of them are no padding, both (B, T), and where there are two texts the number of each."""
-    _grown(model.logits, np.ones((1, model.context), "int64"))
-    has_types = getattr(model, "segments", None) is not None
-    arrays = []
-    for rows, length in zip(ROWS, LENGTHS):
-        tokens = np.ones((rows, length), "int64")
-        arrays.append([tokens, np.ones((rows, length), bool), *([np.zeros_like(tokens)] if has_types else [])])
-    names = ["tokens", "mask", *(["types"] if has_types else [])]
-    return _program(model, lambda *given: model.logits(*given), arrays, names, ["logits"])
-
-
-def _encoder_decoder(model: Any) -> dict[str, Program]:
-    missing = [part for part in ("longest", "encode", "decode") if not hasattr(model, part)]
-    if missing:
-        raise ArgumentError(
-            f"{type(model).__name__} cannot be exported as an encoder and a decoder",
-            "`encode(sources)`, `decode(targets, memory, mask)` and `longest` in the model",
-            f"no {' and no '.join(missing)}",
-            "minigrad export RUN FOLDER gives it away for minigrad",
-        )
-    longest = model.longest or LONGEST
-    token = np.full((1, longest), 5, "int64")
-    _grown(model, token, token)
-    sources = [[np.full((rows, length), 5, "int64")] for rows, length in zip(ROWS, LENGTHS)]
-    encoder = _program(model, model.encode, sources, ["source"], ["memory", "mask"])
-    arrays = []
-    for (source,), length in zip(sources, TARGETS):
-        with no_grad():
-            memory, mask = (t.numpy().copy() for t in model.encode(wrap(source)))
-        arrays.append([np.full((len(source), length), 5, "int64"), memory, mask])
-    decoder = _program(model, model.decode, arrays, ["target", "memory", "mask"], ["logits"])
-    return {"encoder": encoder, "decoder": decoder, **_cached_decoder(model)}
-
-
-def _continuation(model: Any) -> dict[str, Program]:
-    """`step`: a token for each row, and what the cache holds of those before it, which may be none."""
-
-    def call(cache: Any, tokens: Any) -> Any:
-        return model(tokens, cache=cache)[:, -1]  # (B, n, V) -> (B, V)
-
-    lengths = LENGTHS if model.context > LENGTHS[1] else (1, 2)
-    tokens = [[np.ones((rows, length), "int64")] for rows, length in zip(ROWS, lengths)]
-    _, step = _cached(model, call, tokens, ["token"])
-    return {"step": step}
-
-
-def _cached_decoder(model: Any) -> dict[str, Program]:
-    """`start`: the sources, and the tokens that each target begins with; `step`: the next token of each, and the cache."""
-
-    def call(cache: Any, source: Any, tokens: Any) -> Any:
-        return model(source, tokens, cache=cache)[:, -1]  # (B, n, V) -> (B, V)
-
-    given = [
-        [np.full((rows, length), 5, "int64"), np.full((rows, begun), 5, "int64")]
-        for rows, length, begun in zip(ROWS, LENGTHS, TARGETS)
-    ]
-    start, step = _cached(model, call, given, ["source", "target"])
-    return {"start": start, "step": step}
-
-
-def _cached(
-    model: Any, call: Callable[..., Any], given: Sequence[Sequence[Any]], names: Sequence[str]
-) -> tuple[Program, Program]:
-    """The programs that begin and go on, in which what a step reads as `past_i` is what the one before it gave as `present_i`."""
-    for arrays in given:
-        with no_grad():
-            call(model.new_cache(), *[wrap(np.array(x)) for x in arrays])
-    start, step, _ = traced_steps(model, call, given, given, graph_of)
-    count = len(step.outputs) - 1
-    outputs = ["logits", *[f"present_{i}" for i in range(count)]]
-    past = [*names[:-1], "token", *[f"past_{i}" for i in range(count)]]
-    read = {value for one in step.steps for value in one.values} | {*step.outputs}
-    kept = [i for i, value in enumerate(step.inputs) if value in read]  # the sources are in the cache
-    step = Graph([step.inputs[i] for i in kept], step.steps, step.outputs, step.constants)
-    return Program(start, names, outputs), Program(step, [past[i] for i in kept], outputs)
-
-
-def _plain(loaded: Any, model: Any) -> Program:
-    """What the loss calls a model with, or the function of its page; rows may be any number."""
-    said = loaded.spec.page(loaded) if loaded.spec.page is not None else Page()
-    function = model if said.function is None else said.function
-    if said.kind == "words":
-        arrays = [np.array([loaded.tokenizer.vocab_size - 1])]
-    else:
-        arrays = [np.asarray(x) for x in said.arrays] or called_arrays(loaded)
-    given = [[np.repeat(x[:1], rows, axis=0) for x in arrays] for rows in ROWS]
-    names = ["input"] if len(arrays) == 1 else [f"input_{i}" for i in range(len(arrays))]
-    program = _program(model, function, given, names, ["output"])
-    count = len(program.graph.outputs)
-    return program if count == 1 else Program(program.graph, names, [f"output_{i}" for i in range(count)])
+        return function(*[wrap(np.array(x)) for x in arrays])
