@@ -75,7 +75,8 @@ def test_llama_cpp_goes_on_with_the_same_text(tmp_path):
         for _ in range(24):
             logits = loaded.model(np.array([said])).numpy()[0, -1]
             said.append(5 + int(logits[5:].argmax()))
-    assert answer["choices"][0]["text"] == TOKENIZER.decode(said[len(ids) :])
+    expected = there.detokenize(said[len(ids) :]).decode(errors="ignore")  # bytes of no text are left out there
+    assert answer["choices"][0]["text"] == expected and len(expected) > 5
 
 
 def test_a_file_without_a_tokenizer_takes_numbers_of_tokens(tmp_path):

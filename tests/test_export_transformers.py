@@ -59,7 +59,8 @@ IMPORTED = {
     **{name: decoders.CASES[name] for name in (
         "gpt2, other sizes", "llama 3, scaled positions", "qwen2, tied, a window from the second layer on", "gemma2", "neox"
     )},
-    **{name: encoders.CASES[name] for name in ("roberta, classes", "roberta, tags", "distilbert", "distilbert, classes")},
+    **{name: encoders.CASES[name] for name in ("roberta, classes", "roberta, tags", "distilbert", "distilbert, classes", "esm", "esm, tags")},
+    "esm, classes": lambda: encoders.esm("ForSequenceClassification", num_labels=3),
     "bert, pretraining": lambda: encoders.bert("ForPreTraining"),
     "bert, answers": lambda: encoders.bert("ForQuestionAnswering"),
     **{name: encoder_decoders.CASES[name] for name in ("marian, two vocabularies", "bart, a first token", "t5", "t5 1.1")},
@@ -147,6 +148,34 @@ def test_a_bert_with_norms_last_and_learned_positions_is_a_bert(task, tmp_path):
     ]]  # fmt: skip
 
 
+def test_the_bert_of_the_tutorial_fills_blanks_of_one_text_as_an_esm(tmp_path):
+    loaded = zoo.load(RUNS / "bert")
+    with pytest.warns(UserWarning, match="EsmForMaskedLM, which has no place for a second text, nor for whether it"):
+        folder = export_transformers(loaded, tmp_path / "out")
+    model = transformers.AutoModelForMaskedLM.from_pretrained(folder).eval()
+    texts = ["The <mask> was hungry.", "Ana lost her <mask> in the park."]
+    given = transformers.AutoTokenizer.from_pretrained(folder)(texts, return_tensors="pt", padding=True)
+    ids, there = given["input_ids"].numpy(), given["attention_mask"].numpy().astype(bool)
+    with torch.no_grad(), mg.no_grad():
+        expected = loaded.model.logits(ids, there).numpy()
+        np.testing.assert_allclose(model(**given).logits.numpy()[there], expected[there], **CLOSE)
+    words = [list(answer["<mask>"]) for answer in loaded.predict(*texts)]
+    best = [expected[i, list(row).index(4)].argmax() for i, row in enumerate(ids)]
+    assert [loaded.tokenizer.decode([token]) for token in best] == [row[0] for row in words]
+
+
+@pytest.mark.parametrize("task", ["fill", "tag", "embed"])
+def test_a_bert_of_one_text_comes_back_from_an_esm(task, tmp_path):
+    classes = ("one", "two", "three") if task == "tag" else ()
+    loaded = fresh("bert", task=task, classes=classes, types=0)
+    again = hub.load(export_transformers(loaded, tmp_path / "out"))
+    ids = np.random.default_rng(0).integers(5, 40, (3, 9))
+    with mg.no_grad():
+        np.testing.assert_allclose(again.model(ids).numpy(), loaded.model(ids).numpy(), **CLOSE)
+        if task != "embed":
+            np.testing.assert_allclose(again.model.logits(ids).numpy(), loaded.model.logits(ids).numpy(), **CLOSE)
+
+
 def test_the_translator_of_the_demo_translates_in_transformers(tmp_path):
     loaded = zoo.load(RUNS / "translator")
     folder = export_transformers(loaded, tmp_path / "out")
@@ -184,8 +213,8 @@ def test_tokenizers_of_ours_give_the_same_ids_and_texts_elsewhere(tokenizer):
 def test_what_no_layout_has_is_named(tmp_path):
     with pytest.raises(HubError, match=r"settings of gpt: positions='sinusoidal'\n.*for gpt2.*positions='learned'"):
         export_transformers(gpt(positions="sinusoidal"), tmp_path / "out")
-    with pytest.raises(HubError, match=r"norm='pre', positions='rotary', pool='max'\n.*norm='post'"):
-        export_transformers(zoo.load(RUNS / "bert"), tmp_path / "out")
+    with pytest.raises(HubError, match=r"types=2, pool='max'\n.*for esm.*types=0, pool='first'"):
+        export_transformers(fresh("bert", task="classify", classes=("one", "two")), tmp_path / "out")
     with pytest.raises(HubError, match="vit has no layout of transformers"):
         export_transformers(zoo.load(RUNS / "vit"), tmp_path / "out")
 

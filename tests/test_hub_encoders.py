@@ -31,6 +31,11 @@ def roberta(kind: str, **options: Any) -> tuple[str, Any]:
     return f"Roberta{kind}", transformers.RobertaConfig(**{**SMALL, **options})
 
 
+def esm(kind: str, **options: Any) -> tuple[str, Any]:
+    kept = {"position_embedding_type": "rotary", "emb_layer_norm_before": True, "pad_token_id": 1, "mask_token_id": 60}
+    return f"Esm{kind}", transformers.EsmConfig(**{**SMALL, **kept, **options})
+
+
 def distilbert(kind: str, **options: Any) -> tuple[str, Any]:
     return f"DistilBert{kind}", transformers.DistilBertConfig(**{**DISTIL, **options})
 
@@ -46,6 +51,9 @@ CASES: dict[str, Any] = {
     "xlm-roberta": lambda: ("XLMRobertaForMaskedLM", transformers.XLMRobertaConfig(**SMALL, type_vocab_size=1)),
     "distilbert": lambda: distilbert("ForMaskedLM"),
     "distilbert, even heads": lambda: distilbert("ForMaskedLM", n_heads=4, activation="relu", n_layers=1),
+    "esm": lambda: esm("ForMaskedLM"),
+    "esm, another base": lambda: esm("ForMaskedLM", rope_theta=500.0, layer_norm_eps=1e-3, num_attention_heads=3),
+    "esm, tags": lambda: esm("ForTokenClassification", num_labels=5),
     "bert, classes": lambda: bert("ForSequenceClassification", id2label={0: "no", 1: "perhaps", 2: "yes"}),
     "roberta, classes": lambda: roberta("ForSequenceClassification", num_labels=4),
     "distilbert, classes": lambda: distilbert("ForSequenceClassification"),

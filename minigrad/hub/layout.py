@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, is_dataclass, replace
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,9 @@ FROM_STREAM = ("embedding.weight", "head.weight", "in_proj_weight", "mlp.up.weig
 TO_STREAM = ("out_proj.weight", "out_proj.bias", "mlp.down.weight", "mlp.down.bias", "norm.weight", "norm.bias")
 Structure = dict[str, tuple[Any, ...]]
 Tensors = dict[str, np.ndarray]
+Unlike = tuple[
+    str, dict[str, Any], dict[str, Any]
+]  # a layout, the settings that it lacks, and what they would have to be
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,8 @@ class Layout:
     config: ModelConfig
     own: Mapping[str, Any]
     tensors: Tensors
+    further: Tensors = field(default_factory=dict)  # tensors that the class has apart, under their names there
+    lost: str = ""  # what the class has no place for
 
     def sources(self, name: str) -> From | None:
         """Where one of our tensors goes in the files of the family."""
@@ -62,8 +67,21 @@ def layout_of(loaded: Loaded) -> Layout:
     _turn_to_halves(loaded.model, own, tensors)
     if own.get("task") in UNPOOLED:
         own |= {"pool": "mean", "normalize": False}
+    layout, unlike = _fitting(loaded, candidates, own, tensors)
+    if layout is None and own.get("types"):
+        layout = _of_one_text(loaded, candidates, own, tensors)
+    if layout is None:
+        raise _refusal(spec.name, unlike)
+    return layout
+
+
+def _fitting(
+    loaded: Loaded, candidates: Sequence[Family], own: Mapping[str, Any], tensors: Tensors
+) -> tuple[Layout | None, list[Unlike]]:
+    """The first layout that makes the same model of its config, or in what each differs."""
+    spec = loaded.spec
     model = _built(spec, own)
-    wanted, found = structure(model), list[tuple[str, dict[str, Any], dict[str, Any]]]()
+    wanted, found = structure(model), list[Unlike]()
     for family in candidates:
         for config in family.configs(own, model) if family.configs else ():
             said = _as_read(config, family, own, loaded, tensors)
@@ -75,9 +93,28 @@ def layout_of(loaded: Loaded) -> Layout:
             except MinigradError:
                 continue
             if made == wanted:
-                return Layout(family, said, own, tensors)
+                return Layout(family, said, own, tensors), []
             found.append((config["model_type"], *_unlike(spec, own, settings, wanted)))
-    raise _refusal(spec.name, found)
+    return None, found
+
+
+def _of_one_text(
+    loaded: Loaded, candidates: Sequence[Family], own: Mapping[str, Any], tensors: Tensors
+) -> Layout | None:
+    """An encoder of one text: what is added to the tokens of a first one is a part of their vectors, and a second has no place."""
+    kept, lost = dict(tensors), "a second text"
+    words = kept["tokens.weight"]
+    kept["tokens.weight"] = words + kept.pop("segments.weight")[0]
+    own = {**own, "types": 0}
+    if own["task"] == "pretrain":
+        own |= {"task": "fill", "pool": "mean"}
+        kept = {name: part for name, part in kept.items() if not name.startswith(("head.pool.", "head.classes."))}
+        lost += ", nor for whether it follows the first"
+    layout, _ = _fitting(loaded, candidates, own, kept)
+    if layout is None:
+        return None
+    layout.config["tie_word_embeddings"] = own["task"] != "fill"
+    return replace(layout, further={"lm_head.decoder.weight": words} if own["task"] == "fill" else {}, lost=lost)
 
 
 def _candidates(loaded: Loaded) -> list[Family]:
@@ -223,7 +260,7 @@ def _unlike(
     return {name: own[name] for name in names}, {name: settings[name] for name in names}
 
 
-def _refusal(name: str, found: Sequence[tuple[str, dict[str, Any], dict[str, Any]]]) -> HubError:
+def _refusal(name: str, found: Sequence[Unlike]) -> HubError:
     """Names what keeps a model from the layout that it is nearest to."""
     if not found:
         return HubError(f"no layout of transformers is like this {name}", fix="export to ONNX: --to onnx")

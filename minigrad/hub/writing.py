@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -26,8 +27,11 @@ def export_transformers(loaded: Loaded, folder: str | os.PathLike[str]) -> Path:
     """Write config.json, model.safetensors, the tokenizer, and what says how texts are generated or pooled."""
     layout = layout_of(loaded)
     tensors = dict(part for name, array in layout.tensors.items() for part in _written(layout, name, array))
-    tensors |= _sines(layout)
-    files = {"config.json": dict(layout.config), **_options(layout, loaded), **_tokenizer(loaded)}
+    tensors |= {**_sines(layout), **_unused(layout.config), **layout.further}
+    files = {"config.json": dict(layout.config), **_options(layout, loaded), **_tokenizer(layout, loaded)}
+    if layout.lost:
+        kind = "".join(layout.config["architectures"])
+        warnings.warn(f"{loaded.spec.name} is written as {kind}, which has no place for {layout.lost}", stacklevel=2)
 
     def write(target: Path) -> None:
         save(tensors, target / "model.safetensors", {"format": "pt"})
@@ -68,6 +72,20 @@ def _sines(layout: Layout) -> dict[str, np.ndarray]:
     return {f"model.{part}.embed_positions.weight": table for part in ("encoder", "decoder")}
 
 
+def _unused(config: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """What transformers misses where it is not in the file: of ESM a head for proteins, and the speeds of rotary positions."""
+    if config["model_type"] != "esm":
+        return {}
+    heads = config["num_attention_heads"]
+    width, maps = config["hidden_size"] // heads, config["num_hidden_layers"] * heads
+    head = {"weight": np.zeros((1, maps), "float32"), "bias": np.zeros(1, "float32")}
+    speeds = config["rope_theta"] ** -(np.arange(0, width, 2) / width)
+    return {
+        **{f"esm.contact_head.regression.{name}": array for name, array in head.items()},
+        "esm.rotary_embeddings.inv_freq": speeds.astype("float32"),
+    }
+
+
 def _rows(source: From, rows: int, config: Mapping[str, Any]) -> list[int]:
     """How many rows each of the tensors has that lie in one of ours: queries, keys and values, or a gate and what it opens."""
     parts = len(source.names)
@@ -105,7 +123,7 @@ def _options(layout: Layout, loaded: Loaded) -> dict[str, Any]:
     return {"modules.json": modules, "1_Pooling/config.json": {"word_embedding_dimension": width, **pooling}}
 
 
-def _tokenizer(loaded: Loaded) -> dict[str, Any]:
+def _tokenizer(layout: Layout, loaded: Loaded) -> dict[str, Any]:
     """tokenizer.json, and beside it what it does not say: which tokens are special, and how a chat is written."""
     if loaded.tokenizer is None:
         return {}
@@ -113,7 +131,7 @@ def _tokenizer(loaded: Loaded) -> dict[str, Any]:
     description = description_of(loaded.tokenizer, around)
     special, chat = description.pop("special_tokens", {}), description.pop("chat_template", None)
     length = getattr(loaded.config, "context", None) or getattr(loaded.config, "max_length", None)
-    types = ["token_type_ids"] * bool(getattr(loaded.config, "types", 0))
+    types = ["token_type_ids"] * bool(layout.own.get("types"))
     config = {
         "tokenizer_class": "PreTrainedTokenizerFast", **special, "clean_up_tokenization_spaces": False,
         "model_input_names": ["input_ids", *types, "attention_mask"],

@@ -31,6 +31,7 @@ class BertConfig(Config):
     word_activation: str | None = option(None, "of the head that names words; that of the MLPs unless given")
     block: dict[str, Any] = option({}, "further options of nn.TransformerBlock")
     positions: str = option("rotary", "position encoding", choices=("learned", "rotary"))
+    rotary: dict[str, Any] = option({}, "further options of nn.RotaryPositions")
     counted: bool = option(False, "whether learned positions count tokens only, and not padding")
     types: int = option(2, "how many kinds of texts there are: first and second; 0 for no difference", least=0)
     pool: str = option(

@@ -22,7 +22,7 @@ class Bert(nn.Module):
 
     def __init__(self, config: Any):
         dim, heads = config.dim, config.heads
-        rotary = nn.RotaryPositions(dim // heads) if config.positions == "rotary" else None
+        rotary = nn.RotaryPositions(dim // heads, **config.rotary) if config.positions == "rotary" else None
         self.context, self.counts_tokens, self.specials = config.context, config.counted, Specials(*config.specials)
         self.tokens = nn.Embedding(config.vocab, dim)
         self.segments = nn.Embedding(config.types, dim) if config.types else None

@@ -8,7 +8,7 @@ from ...errors import nearest
 from ..family import Family, HubError
 from .decoders import GEMMA, GEMMA2, GPT2, GPT2_GGUF, LLAMA, LLAMA_GGUF, NEOX
 from .encoder_decoders import BART, MARIAN, PEGASUS, T5
-from .encoders import BERT, DISTILBERT, ROBERTA
+from .encoders import BERT, DISTILBERT, ESM, ROBERTA
 from .marian import MARIAN_NATIVE
 
 __all__ = ["FAMILIES", "family_of", "guessed_family"]
@@ -17,7 +17,7 @@ __all__ = ["FAMILIES", "family_of", "guessed_family"]
 TELLING = {"embeddings.token_type_embeddings.weight": "bert", "h.0.attn.c_attn.weight": "gpt2"}
 
 DECODERS = (GPT2, GPT2_GGUF, LLAMA, LLAMA_GGUF, NEOX, GEMMA, GEMMA2)
-ENCODERS = (BERT, ROBERTA, DISTILBERT)
+ENCODERS = (BERT, ROBERTA, DISTILBERT, ESM)
 ENCODER_DECODERS = (BART, MARIAN, PEGASUS, MARIAN_NATIVE, T5)
 FAMILIES: dict[str, Family] = {
     name: family for family in (*DECODERS, *ENCODERS, *ENCODER_DECODERS) for name in family.names

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..family import Family, HubError, ModelConfig, either, joined
 
-__all__ = ["BERT", "DISTILBERT", "ROBERTA"]
+__all__ = ["BERT", "DISTILBERT", "ESM", "ROBERTA"]
 
 BLOCK, LAYER = "encoder.blocks.{i}.", "encoder.layer.{i}."
 ACTIVATIONS = {
@@ -97,10 +97,15 @@ def _specials(config: ModelConfig) -> tuple[int, ...]:
 def _bert(config: ModelConfig) -> dict[str, Any]:
     config.refuse(position_embedding_type="absolute", embedding_size=config["hidden_size"])
     return {
-        **_common(config, config.get("hidden_act", "gelu")), "context": config["max_position_embeddings"],
-        "layers": config["num_hidden_layers"], "dim": config["hidden_size"], "heads": config["num_attention_heads"],
-        "hidden": config["intermediate_size"], "eps": config.get("layer_norm_eps", 1e-12),
-        "types": config.get("type_vocab_size", 2), "dropout": config.get("hidden_dropout_prob", 0.1),
+        **_common(config, config.get("hidden_act", "gelu")), **_sizes(config), "types": config.get("type_vocab_size", 2)
+    }  # fmt: skip
+
+
+def _sizes(config: ModelConfig) -> dict[str, Any]:
+    return {
+        "context": config["max_position_embeddings"], "layers": config["num_hidden_layers"], "dim": config["hidden_size"],
+        "heads": config["num_attention_heads"], "hidden": config["intermediate_size"],
+        "eps": config.get("layer_norm_eps", 1e-12), "dropout": config.get("hidden_dropout_prob", 0.1),
     }  # fmt: skip
 
 
@@ -216,6 +221,55 @@ def _distilbert(config: ModelConfig) -> dict[str, Any]:
         "heads": config["n_heads"], "hidden": config["hidden_dim"], "eps": 1e-12, "types": 0,
         "pool_activation": "relu", "dropout": config.get("dropout", 0.1),
     }  # fmt: skip
+
+
+def _esm(config: ModelConfig) -> dict[str, Any]:
+    """Norms before each part and after the embedding, rotary positions; it reads one text at a time."""
+    usual = {"position_embedding_type": "rotary", "emb_layer_norm_before": True, "token_dropout": False}
+    config.refuse(**usual, is_folding_model=False)
+    rotary = {"style": "half", "base": float(config.get("rope_theta", 10000.0))}
+    return {
+        **_common(config, "gelu"),
+        **_sizes(config),
+        "types": 0,
+        "norm": "pre",
+        "positions": "rotary",
+        "rotary": rotary,
+    }
+
+
+def _esm_configs(own: Mapping[str, Any], model: Any) -> Iterator[dict[str, Any]]:
+    config, (*_, hidden) = _common_config(own, model, "Esm"), own["specials"]
+    yield {
+        **{name: value for name, value in config.items() if name not in ("type_vocab_size", "hidden_act")},
+        "model_type": "esm", "position_embedding_type": "rotary", "emb_layer_norm_before": True, "token_dropout": False,
+        "rope_theta": float(own["rotary"].get("base", 10000.0)), "mask_token_id": None if hidden < 0 else hidden,
+    }  # fmt: skip
+
+
+ESM = Family(
+    names=("esm",),
+    model="bert",
+    settings=_esm,
+    configs=_esm_configs,
+    heads=("lm_head", "classifier"),
+    prefixes=("esm.",),
+    tensors={
+        **BERT_TENSORS,
+        f"{BLOCK}attention_norm": f"{LAYER}attention.LayerNorm",
+        f"{BLOCK}mlp_norm": f"{LAYER}LayerNorm",
+        "norm": "embeddings.layer_norm",
+        "encoder.norm": "encoder.emb_layer_norm_after",
+        "head.dense": "lm_head.dense",
+        "head.norm": "lm_head.layer_norm",
+        "head.bias": "lm_head.bias",
+        "head.pool.dense": "classifier.dense",
+        "head.classes": either("classifier.out_proj", "classifier"),
+    },
+    ignored=(r"rotary_embeddings\.inv_freq$", r"^embeddings\.position_ids$", r"^contact_head\."),
+    optional=(r"^pooler\.", r"^lm_head\.decoder\."),
+    written=lambda own: {"head.classes": "classifier"} if own["task"] == "tag" else {},
+)
 
 
 TRANSFORMER = "transformer.layer.{i}."
