@@ -87,6 +87,8 @@ def test_a_task_names_its_own_command_and_what_cannot_be_there_is_said(tmp_path,
     assert f"use it: minigrad translate 'You are welcome' --run {tmp_path / 'out'}" in capsys.readouterr().out
     card = (tmp_path / "out" / "README.md").read_text()
     assert "minigrad translate 'You are welcome' --run ." in card and "They were not measured." in card
+    samples = card.partition("## Samples")[2].partition("## ")[0]
+    assert samples.count(" -> ") > 2 and "wanted: " in samples  # wrong ones, too
     size = sum(
         tensor.data.nbytes
         for tensor in {id(t.data): t for t in zoo.load(RUNS / "translator").model.state_dict().values()}.values()

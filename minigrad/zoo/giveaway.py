@@ -135,13 +135,14 @@ def _scores(loaded: Loaded) -> str:
 
 def _samples(loaded: Loaded) -> list[str]:
     """What it answers, in its own words."""
-    examples = _examples(loaded)
     try:
-        if examples and loaded.spec.predict is not None:
+        made = loaded.spec.samples(loaded) if loaded.spec.samples is not None else None
+        if isinstance(made, str):
+            lines = made.splitlines()
+        elif loaded.spec.predict is not None and (examples := _examples(loaded)):
             lines = [_answer(answer) for answer in loaded.predict(*examples)]
         else:
-            made = loaded.spec.samples(loaded) if loaded.spec.samples is not None else None
-            lines = made.splitlines() if isinstance(made, str) else []
+            lines = []
     except Exception:  # of a stranger's plugin: the card does without
         return []
     return ["## Samples", _fenced("text", lines)] if lines else []
