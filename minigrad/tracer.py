@@ -13,7 +13,7 @@ from .engine.modes import Arrays, Attrs, local, switch
 if TYPE_CHECKING:
     from .engine.graph import Node
 
-__all__ = ["Tracer", "is_compiling", "number", "tracing"]
+__all__ = ["Tracer", "is_compiling", "is_exporting", "number", "tracing"]
 
 
 class Tracer:
@@ -22,6 +22,8 @@ class Tracer:
     symbolic = (
         False  # whether it follows every value: then the rules of a backward run on Tensors, so that it sees their ops
     )
+
+    exporting = False  # whether what it writes down runs elsewhere: then values cannot be looked at to refuse them
 
     def instead(self, op: Any) -> Any:
         """What is to be called, with inputs and attributes, in place of the kernels of `op`; None: nothing else."""
@@ -60,6 +62,11 @@ def tracing(tracer: Tracer) -> switch:
 def is_compiling() -> bool:
     """Whether a symbolic tracer follows this thread: then Python cannot look at the values of Tensors."""
     return any(tracer.symbolic for tracer in local.mode.tracers)
+
+
+def is_exporting() -> bool:
+    """Whether a tracer follows this thread whose graph is to run elsewhere, where no Python refuses a value."""
+    return any(tracer.exporting for tracer in local.mode.tracers)
 
 
 def number(read: Callable[[], Any], dtype: Any = None) -> Any:

@@ -90,10 +90,10 @@ def attention(w: Writer, step: Step) -> Any:
 
 def _repeated(w: Writer, x: str, shape: Any, group: int) -> str:
     """Each head for `group` neighbours: (…, h, S, E) -> (…, h·group, S, E)."""
-    *lead, heads, size, width = shape
+    *lead, heads, _, width = shape
     apart = w.node("Unsqueeze", x, w.constant([len(lead) + 1], "int64"))
-    spread = w.node("Expand", apart, w.sizes([*lead, heads, group, size, width]))
-    return str(w.node("Reshape", spread, w.sizes([*lead, heads * group, size, width])))
+    spread = w.node("Expand", apart, w.constant([group, 1, 1], "int64"))  # (…, h, S, E) -> (…, h, group, S, E)
+    return str(w.node("Reshape", spread, w.constant([*[0 for _ in lead], heads * group, -1, width], "int64")))
 
 
 def attended(w: Writer, step: Step, q: str, k: str, v: str, mask: Any, sizes: tuple[int, int]) -> str:

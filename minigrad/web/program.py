@@ -58,6 +58,7 @@ class WholeTracing(Tracing):
     """Writes fused ops of these names down as they are, and all others as the ops that define them, whatever kernel computes them here."""
 
     notes_lines = False
+    exporting = True
 
     def __init__(self, whole: Collection[str], *sources: Any):
         super().__init__(*sources)

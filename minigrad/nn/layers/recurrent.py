@@ -14,7 +14,7 @@ from ...errors import ArgumentError, CallError, IndexingError, ShapeError
 from ...ops.creation import arange, zeros
 from ...ops.elementwise.arithmetic import where
 from ...ops.layout.joining import concatenate, stack
-from ...tracer import is_compiling
+from ...tracer import is_exporting
 from .. import functional as F
 from .. import init
 from ..functional.declaration import as_tensor
@@ -286,6 +286,6 @@ def _checked_lengths(kind: str, lengths: Any, x: Tensor) -> Tensor:
         raise ShapeError(
             f"{kind}: the lengths do not fit", f"whole numbers ({x.shape[1]},)", f"{given.shape} {given.dtype}"
         )
-    if not is_compiling() and len(given) and not 1 <= int(given.min()) <= int(given.max()) <= x.shape[0]:
+    if not is_exporting() and len(given) and not 1 <= int(given.min()) <= int(given.max()) <= x.shape[0]:
         raise IndexingError(f"{kind}: a sequence cannot be so long", f"1 to {x.shape[0]} steps", given.tolist())
     return given.to(device=x.device).astype("int64")

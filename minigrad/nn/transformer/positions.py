@@ -12,7 +12,10 @@ import numpy as np
 from ...engine.modes import notify
 from ...engine.tensor import Tensor
 from ...errors import ArgumentError, IndexingError, ShapeError
-from ...ops.creation import tensor
+from ...ops.composite import host_constant
+from ...ops.creation import arange, tensor
+from ...ops.elementwise.arithmetic import clip
+from ...tracer import is_exporting
 from .. import functional as F
 from .. import init
 from ..functional.declaration import as_tensor
@@ -96,7 +99,7 @@ def checked_positions(layer: Module, positions: Any, like: Tensor) -> Tensor:
     if places.dtype.kind not in "iu" or places.ndim != 2 or places.shape[1] != like.shape[-2]:
         got = f"{places.shape} {places.dtype}"
         raise ShapeError(f"{type(layer).__name__}: these are no positions of the rows", expected, got)
-    if (places < 0).any():
+    if not is_exporting() and (places < 0).any():
         raise IndexingError(f"{type(layer).__name__}: positions are numbered from 0 up", expected, int(places.min()))
     return places
 
@@ -197,8 +200,11 @@ class RelativePositions(Module):
 
     def forward(self, queries: int, keys: int, start: int = 0) -> Tensor:
         """What is added to the scores of so many queries, the first of which stands at position `start`: (1, h, L, S)."""
-        away = np.arange(keys) - (start + np.arange(queries))[:, None]  # (L, S)
-        picked = F.embedding(tensor(self._bucket(away), device=self.weight.device), self.weight)  # (L, S, h)
+        most, device = self.distance, self.weight.device  # all that are further share a bucket
+        buckets = host_constant(self._bucket(np.arange(-most, most + 1)))
+        of_distance = F.embedding(tensor(buckets, device=device), self.weight)  # (2 · most + 1, h)
+        away = arange(keys, device=device) - (start + arange(queries, device=device))[:, None]  # (L, S)
+        picked = F.embedding(clip(away, -most, most) + most, of_distance)  # (L, S, h)
         return picked.transpose(2, 0, 1)[None]
 
     def added(self, mask: Any, length: int, past: int) -> Tensor:

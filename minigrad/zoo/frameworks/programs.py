@@ -79,7 +79,7 @@ class _Programs:
     def language_model(self) -> dict[str, Program]:
         """The logits of whole texts; with a cache also `step`: a token for each row, and what is kept of those before it, which may be none."""
         model = self.model
-        lengths = LENGTHS if model.context >= LENGTHS[1] else (1, model.context)
+        lengths = _lengths(model)
         tokens = [np.ones((rows, length), "int64") for rows, length in zip(ROWS, lengths)]
         called(model, [np.ones((1, model.context), "int64")])  # since tables of positions are constants of a graph
         programs = {"model": self.program(model, [[x] for x in tokens], ["tokens"], ["logits"])}
@@ -89,7 +89,7 @@ class _Programs:
         def call(cache: Any, tokens: Any) -> Any:
             return model(tokens, cache=cache)[:, -1]  # (B, n, V) -> (B, V)
 
-        lengths = LENGTHS if model.context > LENGTHS[1] else (1, 2)
+        lengths = lengths if model.context > lengths[1] else (1, 2)
         begun = [[np.ones((rows, length), "int64")] for rows, length in zip(ROWS, lengths)]
         _, step = self.cached(call, model.new_cache, begun, ["token"])
         return {**programs, "step": step}
@@ -185,6 +185,14 @@ class _Programs:
         program = self.program(function, given, names, ["output"])
         count = len(program.graph.outputs)
         return program if count == 1 else Program(program.graph, names, [f"output_{i}" for i in range(count)])
+
+
+def _lengths(model: Any) -> tuple[int, int]:
+    """Of two texts that take the same way: as long as a model can read, and longer than its windows, which shorter ones do not fill."""
+    windows = [part.window for part in model.modules() if isinstance(getattr(part, "window", None), int)]
+    within = [window for window in windows if window < model.context]
+    short, long = (n + max(within, default=0) for n in LENGTHS)
+    return (short, long) if long <= model.context else (max(within, default=0) + 1, model.context)
 
 
 def called(function: Callable[..., Any], arrays: Sequence[Any]) -> Any:
