@@ -34,6 +34,9 @@ def make_step(kind: str, shape: str, peer: str) -> Callable[[], Any]:
         import torch as library
     else:
         import minigrad as library
+        from minigrad.runtime.memory import keep_freed_memory
+
+        keep_freed_memory()  # as training does
     steps, batch, width, size = map(int, shape.split("x"))
     rng = np.random.default_rng(0)
     layer = getattr(library.nn, kind)(width, size)

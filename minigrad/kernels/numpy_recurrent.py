@@ -207,19 +207,25 @@ def accepts_layer(x: Any, weight_ih: Any, weight_hh: Any, *rest: Any, reverse: b
     return fits and weight_ih.shape == (width, x.shape[2]) and (lengths is None or lengths.shape == (batch,))
 
 
-def to_weights(layer: Layer, slopes: np.ndarray, needs: Sequence[bool]) -> tuple[Any, Any]:
-    """The gradients of both weights, each by a product over all steps: (W, T·B) @ (T·B, I), (W, T·B) @ (T·B, H)."""
+def to_weights(layer: Layer, slopes: np.ndarray, needs: Sequence[bool]) -> list[Any]:
+    """The gradients of both weights, each by a product over all steps, and of both biases: (W, T·B) @ (T·B, I), (W, T·B) @ (T·B, H)."""
     rows, size = slopes.reshape(-1, slopes.shape[2]), layer.hidden.shape[1]
-    inner = rows[:, : len(layer.weight_ih)]
-    to_ih = inner.T @ layer.x.reshape(len(rows), -1) if needs[0] else None
-    if not needs[1]:
-        return to_ih, None
+    coming = len(layer.weight_ih)
+    to_ih = rows[:, :coming].T @ layer.x.reshape(len(rows), -1) if needs[0] else None
     # A GRU's n has slopes of its own for the state.
     parts = [rows] if rows.shape[1] == len(layer.weight) else [rows[:, : 2 * size], rows[:, 3 * size :]]
+    to_hh = np.concatenate([_by_states(layer, part) for part in parts]) if needs[1] else None
+    sums = np.ones(len(rows), rows.dtype) @ rows if needs[2] or needs[3] else None
+    of_states = sums if len(parts) == 1 or sums is None else np.concatenate([sums[: 2 * size], sums[3 * size :]])
+    return [to_ih, to_hh, sums[:coming].copy() if needs[2] else None, of_states if needs[3] else None]
+
+
+def _by_states(layer: Layer, slopes: np.ndarray) -> np.ndarray:
+    """The sum over all steps of slopes times the states before: (T·B, W) -> (W, H)."""
     first, others = layer.before()
     batch = len(first)
     at_first, at_others = (slice(-batch, None), slice(-batch)) if layer.reverse else (slice(batch), slice(batch, None))
-    return to_ih, np.concatenate([part[at_first].T @ first + part[at_others].T @ others for part in parts])
+    return slopes[at_first].T @ first + slopes[at_others].T @ others
 
 
 Fill = Callable[[Layer], None]  # of the gates, states and cells
@@ -227,7 +233,7 @@ FillBack = Callable[..., None]  # (layer, g, slopes, to_x or None, to_hidden, to
 
 
 def kernel_of_layer(
-    op: Any, fill: Fill, fill_back: FillBack, accepts: Any = accepts_layer, to_both: Any = to_weights
+    op: Any, fill: Fill, fill_back: FillBack, accepts: Any = accepts_layer, to_all: Any = to_weights
 ) -> Kernel:
     """A kernel from functions that go through the steps of a layer, and one for the gradients of its weights."""
     is_lstm, is_gru = op is lstm, op is gru
@@ -253,13 +259,9 @@ def kernel_of_layer(
         to_cell = np.zeros(hidden.shape, x.dtype) if is_lstm else None
         to_x = np.empty(x.shape, x.dtype) if needs[0] else None
         fill_back(layer, g, slopes, to_x, to_hidden, to_cell)
-        rows, size = slopes.reshape(-1, slopes.shape[2]), hidden.shape[1]
-        sums = np.ones(len(rows), x.dtype) @ rows if needs[3] or needs[4] else None
         return [
             to_x,
-            *to_both(layer, slopes, needs[1:3]),
-            sums[: len(weight_ih)].copy() if needs[3] else None,
-            np.concatenate([sums[: 2 * size], sums[3 * size :]]) if needs[4] and is_gru else sums,
+            *to_all(layer, slopes, needs[1:5]),
             to_hidden,
             *([to_cell, None] if is_lstm else [None]),
         ]

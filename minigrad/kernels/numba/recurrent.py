@@ -15,15 +15,15 @@ import numpy as np
 
 from ...maths.addresses import at
 from ...runtime.threads import thread_count
-from ..numpy_recurrent import Layer, accepts_layer, kernel_of_layer, to_weights
+from ..numpy_recurrent import Layer, accepts_layer, kernel_of_layer
 from ..recurrent import gru, lstm, rnn
 from .compiling import kernel
 from .thread_pool import FUNCTION, JOB_WORDS, OWN, PARTS, address_of, pool_for, run_jobs, word
 from .tiles import ITEM
-from .transposed_products import transposed_products
+from .transposed_products import transposed_product
 from .vectors import BYTES, load, sigmoid, splat, store, tanh
 from .whole_panels import in_whole_panels
-from .wide_tiles import HEIGHT, PANEL, pack, pack_transposed, tile
+from .wide_tiles import HEIGHT, PANEL, packing, panels_of, tile, whole
 
 F, I64 = np.float32, np.int64
 DEPTH = 256  # rows of a panel that stay in the first cache
@@ -240,8 +240,9 @@ def _backward_part(job, part, room):
         else:
             _product(slopes, row, panels, width, size, to_hidden, size * ITEM, rows, True)
         if word(job, TO_X):
-            depth, target = width - size * is_gru, word(job, TO_X) + place * inputs * ITEM
-            _product(slopes, row, word(job, X_PANELS), depth, inputs, target, inputs * ITEM, rows, False)
+            columns = (inputs + PANEL - 1) // PANEL * PANEL
+            depth, target = width - size * is_gru, word(job, TO_X) + place * columns * ITEM
+            _product(slopes, row, word(job, X_PANELS), depth, columns, target, columns * ITEM, rows, False)
 
 
 @cache
@@ -249,27 +250,14 @@ def _function(is_backward: bool) -> int:
     return address_of(_backward_part if is_backward else _forward_part)
 
 
-def _panels(weight: np.ndarray, transposed: bool = False) -> np.ndarray:
-    """A right factor in panels, or the transpose of a matrix."""
-    depth, columns = weight.shape[::-1] if transposed else weight.shape
-    panels, weight = np.empty((columns // PANEL, depth, PANEL), F), np.ascontiguousarray(weight)
-    if transposed:
-        pack_transposed(weight, panels)
-    else:
-        pack(weight, panels, 0)
-    return panels
+def _packed(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Panels for a right factor, and the job that fills them."""
+    panels = panels_of(*matrix.shape)
+    return panels, packing(matrix, panels)
 
 
-def _state_panels(kind: int, weight: np.ndarray) -> np.ndarray:
-    """The panels of the state's weight for the backward; of a GRU n stands apart."""
-    if kind != GRU:
-        return _panels(weight)
-    cut = 2 * weight.shape[1]
-    return np.concatenate([_panels(part).reshape(-1) for part in (weight[:cut], weight[cut:])])
-
-
-def _run(kind: int, layer: Layer, x_panels: Any, panels: np.ndarray, arrays: dict[int, Any], is_backward: bool) -> None:
-    """Go through all steps, with the rows of the batch divided among the cores."""
+def _run(kind: int, layer: Layer, packings: list[np.ndarray], arrays: dict[int, Any], is_backward: bool) -> None:
+    """Pack the weights, and go through all steps with the rows of the batch divided among the cores."""
     steps, batch, width = layer.gates.shape
     size, inputs = layer.hidden.shape[1], layer.x.shape[2]
     pool = pool_for(batch * size * width >= SHARED)
@@ -277,8 +265,8 @@ def _run(kind: int, layer: Layer, x_panels: Any, panels: np.ndarray, arrays: dic
     rows = -(-rows // HEIGHT) * HEIGHT
     lengths = None if layer.lengths is None else np.ascontiguousarray(layer.lengths, I64)
     given = {
-        X: layer.x, X_PANELS: x_panels, PANELS: panels, GATES: layer.gates, BIAS: layer.bias, HIDDEN: layer.hidden,
-        CELL: layer.cell, LENGTHS: lengths, STATES: layer.states, CELLS: layer.cells, **arrays,
+        X: layer.x, GATES: layer.gates, BIAS: layer.bias, HIDDEN: layer.hidden, CELL: layer.cell, LENGTHS: lengths,
+        STATES: layer.states, CELLS: layer.cells, **arrays,
     }  # fmt: skip
     kept = {place: None if a is None else np.ascontiguousarray(a) for place, a in given.items()}
     job = np.zeros(JOB_WORDS, np.int64)
@@ -286,46 +274,63 @@ def _run(kind: int, layer: Layer, x_panels: Any, panels: np.ndarray, arrays: dic
         job[place] = 0 if array is None else array.ctypes.data
     job[[FUNCTION, PARTS]] = _function(is_backward), -(-batch // rows)
     job[KIND : INPUTS + 1] = kind, layer.reverse, steps, batch, rows, size, width, inputs
-    run_jobs(job.ctypes.data, 1, pool, True)
+    _run_all([*packings, job], pool)
+
+
+def _run_all(jobs: list[np.ndarray], pool: int) -> None:
+    table = np.stack(jobs)
+    run_jobs(table.ctypes.data, len(table), pool, True)
 
 
 def _fill(kind: int, layer: Layer) -> None:
-    _run(kind, layer, _panels(layer.weight_ih, True), _panels(layer.weight, True), {}, False)
+    (x_panels, x_packing), (panels, packing) = _packed(layer.weight_ih.T), _packed(layer.weight.T)
+    _run(kind, layer, [x_packing, packing], {X_PANELS: x_panels, PANELS: panels}, False)
 
 
 def _fill_back(kind: int, layer: Layer, g: Any, slopes: Any, to_x: Any, to_hidden: Any, to_cell: Any) -> None:
-    is_whole = to_x is not None and to_x.shape[2] % PANEL == 0
     if to_cell is not None:
         to_cell += g[-1]
-    arrays = {G: g, SLOPES: slopes, TO_X: to_x if is_whole else None, TO_HIDDEN: to_hidden, TO_CELL: to_cell}
-    x_panels = _panels(layer.weight_ih) if is_whole else None
-    _run(kind, layer, x_panels, _state_panels(kind, layer.weight), arrays, True)
+    size, inputs = layer.hidden.shape[1], layer.x.shape[2]
+    # Of a GRU, n stands apart.
+    parts = [layer.weight] if kind != GRU else [layer.weight[: 2 * size], layer.weight[2 * size :]]
+    panels = np.empty(layer.weight.size, F)
+    pieces = np.split(panels, [parts[0].size])
+    packings = [packing(part, piece.reshape(size // PANEL, len(part), PANEL)) for part, piece in zip(parts, pieces)]
+    arrays = {PANELS: panels, G: g, SLOPES: slopes, TO_HIDDEN: to_hidden, TO_CELL: to_cell}
+    if to_x is not None:
+        is_whole = whole(inputs) == inputs
+        arrays[TO_X] = to_x if is_whole else np.empty((*to_x.shape[:2], whole(inputs)), F)
+        arrays[X_PANELS], x_packing = _packed(layer.weight_ih)
+        packings.append(x_packing)
+    _run(kind, layer, packings, arrays, True)
     if to_x is not None and not is_whole:
-        rows = slopes.reshape(-1, slopes.shape[2])[:, : len(layer.weight_ih)]
-        np.matmul(rows, layer.weight_ih, out=to_x.reshape(-1, to_x.shape[2]))
+        to_x[...] = arrays[TO_X][..., :inputs]
 
 
-def _to_weights(layer: Layer, slopes: np.ndarray, needs: Sequence[bool]) -> tuple[Any, Any]:
-    """The gradients of both weights."""
-    (_, batch, width), size = slopes.shape, layer.hidden.shape[1]
-    is_gru = len(layer.weight) < width
-    coming, rows = len(layer.weight_ih), slopes.reshape(-1, width)
-    if layer.x.shape[2] % PANEL:
-        return to_weights(layer, slopes, needs)
-    to_ih, to_hh = (np.empty(weight.shape, F) for weight in (layer.weight_ih, layer.weight))
+def _to_weights(layer: Layer, slopes: np.ndarray, needs: Sequence[bool]) -> list[Any]:
+    """The gradients of both weights and of both biases."""
+    (steps, batch, width), size, inputs = slopes.shape, layer.hidden.shape[1], layer.x.shape[2]
+    count, rows = steps * batch, slopes.reshape(-1, width)
+    first, others = layer.before()
+    coming, before = panels_of(count, inputs), panels_of(count, size)
+    to_ih, to_hh = np.empty((len(layer.weight_ih), whole(inputs)), F), np.empty(layer.weight.shape, F)
+    sums_ih, sums_hh = np.zeros(len(to_ih), F), np.zeros(len(to_hh), F)
     jobs = []
-    if needs[0]:
-        jobs.append((0, coming, _panels(layer.x.reshape(len(rows), -1)), to_ih))
-    if needs[1]:
-        before, (first, others) = np.empty((size // PANEL, len(rows), PANEL), F), layer.before()
-        begin, rest = (len(rows) - batch, 0) if layer.reverse else (0, batch)
-        pack(np.ascontiguousarray(first), before, begin)
-        pack(others, before, rest)
-        cut = 2 * size if is_gru else width
-        jobs.append((0, cut, before, to_hh[:cut]))
-        jobs += [(3 * size, size, before, to_hh[cut:])] if is_gru else []
-    transposed_products(rows, jobs)
-    return to_ih if needs[0] else None, to_hh if needs[1] else None
+    if needs[0] or needs[2]:
+        x = np.ascontiguousarray(layer.x).reshape(count, -1)
+        jobs += [packing(x, coming), transposed_product(rows[:, : len(to_ih)], coming, to_ih, sums_ih)]
+    if needs[1] or needs[3]:
+        begin, rest = (count - batch, 0) if layer.reverse else (0, batch)
+        jobs += [packing(first, before, begin), packing(others, before, rest)]
+        # A GRU's n has slopes of its own for the state.
+        cut = 2 * size if len(to_hh) < width else width
+        jobs.append(transposed_product(rows[:, :cut], before, to_hh[:cut], sums_hh[:cut]))
+        if cut < width:
+            jobs.append(transposed_product(rows[:, 3 * size :], before, to_hh[cut:], sums_hh[cut:]))
+    if jobs:
+        _run_all(jobs, pool_for(True))
+    to_ih = to_ih if whole(inputs) == inputs else to_ih[:, :inputs].copy()
+    return [a if needed else None for a, needed in zip((to_ih, to_hh, sums_ih, sums_hh), needs)]
 
 
 def accepts(x: Any, *arrays: Any, reverse: bool) -> bool:
