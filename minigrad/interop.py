@@ -90,10 +90,11 @@ class Protocols(Tensor):
             array.flags.writeable = False
         return array
 
-    def item(self, *index: int) -> Any:
+    def item(self, *index: Any) -> Any:
         """The one element as a Python number, or with an index the i-th of all, or the one at (i, j, …), as NumPy's."""
         if index:
-            return self[index].item() if len(index) > 1 else self.reshape(-1)[index].item()
+            place = index[0] if isinstance(index[0], tuple) else index
+            return self[place].item() if len(place) > 1 else self.reshape(-1)[place].item()
         if self.data.size != 1:
             raise ShapeError(
                 "item: the tensor does not have exactly one element",

@@ -489,7 +489,7 @@ def test_numpys_functions_take_size_as_a_plain_number() -> None:
 def test_item_takes_an_index_as_numpy_does():
     values = np.arange(6.0).reshape(2, 3)
     x = mg.tensor(values)
-    assert [x.item(0), x.item(-1), x.item(1, 2), x[0, 1].item()] == [0.0, 5.0, 5.0, 1.0]
+    assert [x.item(0), x.item(-1), x.item(1, 2), x.item((1, 0)), x[0, 1].item()] == [0.0, 5.0, 5.0, 3.0, 1.0]
     for index in ((6,), (2, 0), (0, 0, 0)):
         with pytest.raises((IndexError, ValueError)):
             values.item(*index)
