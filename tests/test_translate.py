@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -214,7 +215,9 @@ def test_a_single_word_that_is_hardly_probable_is_doubted_among_sure_ones(chance
     for chance in chances:
         branch = Branch(5, branch.score + np.log(chance), branch)
     best = SimpleNamespace(tokens=[5] * (len(chances) - 1), score=branch.score, branch=branch)
-    found = Translation("a b", [(branch.score, "c d")], [Piece([5, 5, 2], [best])], [], 0.0, [1])
+    found = Translation("a b", [(branch.score, "c d")], [Piece([5, 5, 2], [best])], [], 0.0, [1], by_word=True)
+    parts = replace(found, by_word=False)  # of words, which are often improbable one by one
+    assert parts.is_doubtful is (parts.confidence < 0.5)
     assert found.confidence == pytest.approx(np.prod(chances) ** (1 / len(chances)))
     assert found.weakest == pytest.approx(min(chances)) and found.is_doubtful is doubted
 

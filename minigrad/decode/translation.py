@@ -14,10 +14,11 @@ from ..ops.creation import tensor
 from .beam import GREATEST_ALPHA, Hypothesis, length_penalty
 from .encoder_decoder import search_all, special_ids
 
-__all__ = ["Piece", "Translation", "attention_inputs", "pieces_of", "search_tree", "spelt", "translate"]
+__all__ = ["Piece", "Translation", "attention_inputs", "doubted", "pieces_of", "search_tree", "spelt", "translate"]
 
 SENTENCE_ENDS = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])\s*")  # Chinese and Japanese have no space there
-# A translation is doubted if it is less sure of a token than this: on average, or of a single one.
+# A translation is doubted if it is less sure of a token than this: on average, or, where tokens are words, of a single one.
+# Parts of words are often as improbable in good translations, since there are many ways to say a thing.
 DOUBTFUL, WEAK = 0.5, 0.3
 
 
@@ -39,6 +40,7 @@ class Translation:
     unknown: list[str]
     alpha: float
     prompt: list[int]  # what targets of the model begin with
+    by_word: bool = False  # whether tokens are words
 
     @property
     def text(self) -> str:
@@ -66,8 +68,8 @@ class Translation:
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether it is unlike what was learned: unsure on average, or of a single token."""
-        return self.confidence < DOUBTFUL or self.weakest < WEAK
+        """Whether it is unlike what was learned: unsure on average, or of a single word."""
+        return self.confidence < DOUBTFUL or (self.by_word and self.weakest < WEAK)
 
 
 def composed(text: str) -> str:
@@ -128,7 +130,12 @@ def _joined(
         chosen = [piece.hypotheses[min(rank, len(piece.hypotheses) - 1)] for piece in translated]
         words = " ".join(tokenizer.decode(one.tokens).strip() for one in chosen)
         best.append((sum(one.score for one in chosen), words.strip()))
-    return Translation(text, best, translated, _unknown(tokenizer, pieces), alpha, prompt)
+    return Translation(text, best, translated, _unknown(tokenizer, pieces), alpha, prompt, tokenizer.kind == "word")
+
+
+def doubted(tokenizer: Any) -> tuple[float, float]:
+    """How sure of a token a translation must be, on average and of each, for a page to show no doubt."""
+    return DOUBTFUL, WEAK if tokenizer.kind == "word" else 0.0
 
 
 def _unknown(tokenizer: Any, pieces: list[str]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..decode.translation import DOUBTFUL, WEAK
+from ..decode.translation import doubted
 from ..errors import MinigradError
 from ..nn.summary import memory
 from ..web.program import Programs
@@ -27,7 +27,7 @@ def page_of(loaded: Any) -> str:
         own = {
             "beams": getattr(loaded.config, "beams", None) or 5,
             "alpha": getattr(loaded.config, "alpha", None) or 1.0,
-            "doubted": [DOUBTFUL, WEAK],
+            "doubted": doubted(loaded.tokenizer),
         }
         return html_of(loaded, _asking("translation", own, said))
     if memory(loaded.model) <= 4 * LARGEST:  # in 8 bits it may fit

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...data.normalisation import CONTRACTIONS
 from ...decode.encoder_decoder import special_ids
-from ...decode.translation import DOUBTFUL, WEAK
+from ...decode.translation import doubted
 from ...engine.modes import no_grad
 from ...errors import ArgumentError
 from ...ir import Graph, Size
@@ -41,7 +41,7 @@ def translation(loaded: Any, said: Page) -> Content:
         "beams": getattr(config, "beams", None) or 5, "alpha": getattr(config, "alpha", None) or 0.0,
         **given,
         "prompt": ids.prompt, "end": ids.end, "never": [int(token) for token in ids.never],
-        "most": getattr(model, "longest", None), "doubted": [DOUBTFUL, WEAK],
+        "most": getattr(model, "longest", None), "doubted": doubted(loaded.tokenizer),
     }  # fmt: skip
     if settings["form"] == "phrasebook":
         settings["contractions"] = [[script_pattern(a), b.replace("\\", "$")] for a, b in CONTRACTIONS]
