@@ -29,8 +29,8 @@ def traced_steps(
     primes: Sequence[Sequence[Any]],
     trace: Callable[..., Graph] = traced,
     new_cache: Callable[[], Any] | None = None,
-) -> tuple[Graph, Graph, list[bool]]:
-    """The programs `start(*given, tokens)` and `step(*given, token, *state)`, and which parts of the state have a row for each of the batch.
+) -> tuple[Graph, Graph, list[int | None]]:
+    """The programs `start(*given, tokens)` and `step(*given, token, *state)`, and the axis of each part of the state that is the batch, or None.
 
     `call(cache, *given, tokens)` returns the logits of the next token, (B, V), and changes the cache. Both programs return
     these, then the state. `starts` and `primes` are two lists of arguments each, of other sizes: those of the first call of a single
@@ -50,10 +50,12 @@ def traced_steps(
     second = trace(function, arrays, others, otherwise=other, holding=[model])
     given = len(primes[0]) - 1
     batch = second.inputs[given].shape[0]
-    rows = [
-        isinstance(v.shape[0], Size) and v.shape[0] == batch if v.shape else False for v in second.inputs[given + 1 :]
-    ]
+    rows = [_axis_of(batch, v.shape) for v in second.inputs[given + 1 :]]
     return first, second, rows
+
+
+def _axis_of(batch: Any, shape: Sequence[Any]) -> int | None:
+    return next((axis for axis, n in enumerate(shape) if isinstance(n, Size) and n == batch), None)
 
 
 def _step(cache: Any, call: Call, prime: Sequence[Any]) -> tuple[Callable[..., Any], list[Any]]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from minigrad.errors import ArgumentError
-from minigrad.zoo import Config, Data, ModelSpec, option
+from minigrad.zoo import Config, Data, ModelSpec, Page, option
 
 
 @dataclass(frozen=True)
@@ -131,6 +131,15 @@ def attend(loaded: Any, text: str) -> dict[str, Any]:
     }
 
 
+def page(loaded: Any) -> Page:
+    """Pictures that `minigrad predict` draws for the numbers from 1 up, or any other, in words."""
+    from .scenes import BOS, EOS, LONGEST, WORDS, from_words
+
+    drawn = [from_words(str(number))[0] for number in range(1, 9)]
+    settings = {"medium": "picture", "words": WORDS, "start": BOS, "end": EOS, "most": LONGEST, "samples": drawn}
+    return Page(kind="described", function=loaded.model.encode, settings=settings)
+
+
 def samples(loaded: Any) -> str:
     """Three held-out scenes, as described and as drawn."""
     return "\n".join(f"{a['text']}   (drawn: {a['drawn']})" for a in predict(loaded, ["1", "2", "3"]))
@@ -167,6 +176,7 @@ spec = ModelSpec(
     verbs={"picture": picture},
     attend=attend,
     samples=samples,
+    page=page,
     draw=draw,
     after=after,
     presets={"small": {"patch": 8, "dim": 48, "steps": 1000}},

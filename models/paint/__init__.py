@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from minigrad.errors import ArgumentError
-from minigrad.zoo import Config, Data, ModelSpec, option
+from minigrad.zoo import Config, Data, ModelSpec, Page, option
 
 
 @dataclass(frozen=True)
@@ -91,6 +91,13 @@ def evaluate(loaded: Any, path: str | None) -> dict[str, Any]:
     return judged(loaded, path)
 
 
+def page(loaded: Any) -> Page:
+    """Strokes from noise to a picture, as `minigrad paint` makes them with the seeds 0 to 3."""
+    from .painting import on_a_page
+
+    return on_a_page(loaded.model)
+
+
 def draw(loaded: Any) -> Any:
     """Two pictures, from noise on."""
     from .painting import film_strip
@@ -119,6 +126,7 @@ spec = ModelSpec(
     predict=predict,
     evaluate=evaluate,
     schedule=schedule,
+    page=page,
     draw=draw,
     after=after,
     presets={"small": {"layers": 2, "dim": 48, "patch": 8, "steps": 1000}},

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from minigrad_models.caption.scenes import pictures, worded
+from minigrad_models.caption.scenes import BOS, EOS, LONGEST, PAD, SIZE, WORDS, pictures, worded
 
+import minigrad as mg
 from minigrad.errors import ArgumentError
+from minigrad.zoo import Page
 
+SEEDS = 4  # of the noise that a page has
 SHOWN = ("a large red circle", "a small blue square above a large yellow triangle")
 
 
@@ -20,6 +23,24 @@ def summary(image: np.ndarray) -> dict[str, Any]:
         "painted": round(float(painted_over.mean()), 3),
         "colour": "#" + bytes(np.round(255 * colour).astype(np.uint8)).hex(),
     }
+
+
+def on_a_page(model: Any) -> Page:
+    """A stroke of `Painter.paint` for one sentence, and what it begins with."""
+
+    def stroke(picture: mg.Tensor, time: mg.Tensor, share: mg.Tensor, words: mg.Tensor) -> mg.Tensor:
+        both = [mg.concatenate([part, part]) for part in (picture, time)]
+        goals = model(*both, mg.concatenate([words, words * 0 + PAD]))
+        told, untold = goals[:1], goals[1:]
+        goal = (untold + (told - untold) * model.guidance).clip(0, 2)
+        return picture + (goal - picture) * share
+
+    noise = [np.random.default_rng([seed, 0]).standard_normal((3, SIZE, SIZE), "float32") for seed in range(SEEDS)]
+    settings = {
+        "words": WORDS, "first": EOS + 1, "frame": [[BOS], [EOS]], "pad": PAD, "longest": LONGEST + 1,
+        "strokes": model.strokes, "noise": np.stack(noise),
+    }  # fmt: skip
+    return Page(kind="painting", function=stroke, settings=settings, examples=SHOWN)
 
 
 def judged(loaded: Any, captioner: str | None) -> dict[str, Any]:

@@ -146,4 +146,5 @@ spec = ModelSpec(
     samples=translator.samples,
     after=after,
     example_inputs=translator.example_inputs,
+    page=translator.page,
 )  # fmt: skip

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from minigrad.errors import ArgumentError
-from minigrad.zoo import Config, Data, ModelSpec, option
+from minigrad.zoo import Config, Data, ModelSpec, Page, option
 
 
 @dataclass(frozen=True)
@@ -141,6 +141,13 @@ def attend(loaded: Any, text: str) -> dict[str, Any]:
     }
 
 
+def page(loaded: Any) -> Page:
+    """Recordings that `minigrad predict` hears for the numbers from 1 up, or any other, in words."""
+    from .evaluation import on_a_page
+
+    return on_a_page(loaded.model)
+
+
 def samples(loaded: Any) -> str:
     """Three recordings of voices that it never heard, as written and as spoken."""
     return "\n".join(f"{a['text']}   (spoken: {a['spoken']})" for a in predict(loaded, ["1", "2", "3"]))
@@ -177,6 +184,7 @@ spec = ModelSpec(
     verbs={"sound": sound},
     attend=attend,
     samples=samples,
+    page=page,
     draw=draw,
     after=after,
     presets={"small": {"layers": 1, "dim": 48, "voices": 150, "steps": 1000}},

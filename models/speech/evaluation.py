@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 import minigrad as mg
+from minigrad.zoo import Page
 
-from .model import Listener, collapsed, moments, written
-from .words import BLANK, LETTERS, LONGEST, SECONDS, encoded, from_words, recordings, worded
+from .model import HOP, WINDOW, Listener, collapsed, moments, written
+from .voices import RATE
+from .words import BLANK, BOS, EOS, LETTERS, LONGEST, SAMPLES, SECONDS, encoded, from_words, recordings, worded
 
 TITLES = {
     "words": "words right, of {voices} voices it never heard",
@@ -26,6 +28,25 @@ def heard(model: Listener, waves: np.ndarray) -> list[tuple[str, str]]:
         best = moments(model, part).argmax(axis=-1)  # (N, FRAMES)
         found += [(worded(a), worded(collapsed(b))) for a, b in zip(written(model, part), best)]
     return found
+
+
+def on_a_page(model: Listener) -> Page:
+    """What the page of a listener computes: spectra by products with sines and cosines, which are those of the transform."""
+    angles = 2 * np.pi / WINDOW * np.outer(np.arange(WINDOW), np.arange(WINDOW // 2 + 1))
+    waves = [mg.tensor(part, dtype="float32") for part in (np.cos(angles), np.sin(angles))]
+    padded = np.pad(np.arange(SAMPLES), WINDOW // 2, mode="reflect")
+    pieces = mg.tensor(padded[np.arange(SAMPLES // HOP)[:, None] * HOP + np.arange(WINDOW)])  # (200, WINDOW)
+
+    def encode(sound: mg.Tensor) -> mg.Tensor:
+        cut = mg.take(sound, pieces, axis=1) * model.mel.window  # (N, 200, WINDOW)
+        return model.encoded(model.mel.heard(sum((cut @ part) ** 2 for part in waves)))
+
+    samples = [from_words(str(number))[0] for number in range(1, 9)]
+    settings = {
+        "medium": "sound", "words": LETTERS, "gap": "", "hidden": [BLANK, BOS], "start": BOS, "end": EOS, "most": LONGEST,
+        "rate": RATE, "samples": samples,
+    }  # fmt: skip
+    return Page(kind="described", function=encode, settings=settings)
 
 
 def word_scores(loaded: Any) -> dict[str, Any]:

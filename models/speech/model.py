@@ -28,8 +28,11 @@ class LogMel(nn.Module):
 
     def forward(self, waves: Any) -> mg.Tensor:
         spectra = mg.fft.stft(waves, WINDOW, HOP, window=self.window)[:, :, :-1]  # (N, 129, 200)
-        power = spectra.real**2 + spectra.imag**2
-        heard = mg.log10(mg.maximum(power.mT @ self.bands, 1e-8))  # (N, 200, 129) @ (129, MELS)
+        return self.heard((spectra.real**2 + spectra.imag**2).mT)
+
+    def heard(self, power: mg.Tensor) -> mg.Tensor:
+        """Power at each moment and frequency, (N, 200, 129), in bands as an ear hears it."""
+        heard = mg.log10(mg.maximum(power @ self.bands, 1e-8))  # (N, 200, 129) @ (129, MELS)
         loudest = heard.max(axis=(1, 2), keepdims=True)
         return mg.maximum(heard - loudest, -6.0) / 3 + 1
 
@@ -64,7 +67,11 @@ class Listener(nn.Module):
 
     def encode(self, waves: Any) -> mg.Tensor:
         """What was heard at each moment: (N, SAMPLES) -> (N, FRAMES, D)."""
-        x = F.gelu(self.first(self.mel(waves).mT))  # (N, MELS, 200) -> (N, D, 100)
+        return self.encoded(self.mel(waves))
+
+    def encoded(self, bands: mg.Tensor) -> mg.Tensor:
+        """The same of what `mel` makes: (N, 200, MELS) -> (N, FRAMES, D)."""
+        x = F.gelu(self.first(bands.mT))  # (N, MELS, 200) -> (N, D, 100)
         return self.encoder(self.moments(F.gelu(self.second(x)).mT))  # (N, FRAMES, D)
 
     def decode(self, letters: Any, memory: mg.Tensor, cache: nn.StackCache | None = None) -> mg.Tensor:

@@ -6,13 +6,19 @@ function rowOf(scores, row) {
   return scores.data.subarray(row * width, (row + 1) * width);
 }
 
-// Rows of an array, in this order; one may come more than once.
-function picked(array, rows) {
-  const width = sizeOf(array.shape.slice(1));
-  const isSame = rows.length === array.shape[0] && rows.every((row, i) => row === i);
+// Rows of an array along an axis, in this order; one may come more than once.
+function picked(array, rows, axis = 0) {
+  const count = array.shape[axis];
+  const isSame = rows.length === count && rows.every((row, i) => row === i);
   if (isSame) return array;
-  const out = emptyArray(array.dtype, [rows.length, ...array.shape.slice(1)]);
-  rows.forEach((row, i) => out.data.set(array.data.subarray(row * width, (row + 1) * width), i * width));
+  const width = sizeOf(array.shape.slice(axis + 1));
+  const out = emptyArray(array.dtype, array.shape.map((n, i) => (i === axis ? rows.length : n)));
+  for (let part = 0; part < sizeOf(array.shape.slice(0, axis)); part++) {
+    rows.forEach((row, i) => {
+      const from = (part * count + row) * width;
+      out.data.set(array.data.subarray(from, from + width), (part * rows.length + i) * width);
+    });
+  }
   return out;
 }
 
@@ -47,7 +53,7 @@ class Continuation {
   // Goes on with these rows.
   select(rows) {
     this.given = this.given.map((array) => picked(array, rows));
-    this.state = this.state.map((array, i) => (this.settings.rows[i] ? picked(array, rows) : array));
+    this.state = this.state.map((array, i) => (this.settings.rows[i] === null ? array : picked(array, rows, this.settings.rows[i])));
   }
 
   // Where the last token of a row looked, as the mean over heads: weights (B, h, L, S) -> (S).

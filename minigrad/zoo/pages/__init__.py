@@ -24,7 +24,9 @@ from ..registry import blamed
 from .chat import chat
 from .content import Content
 from .continuation import continuation
+from .described import described
 from .html import html_of, weight_scripts
+from .painting import painting
 from .plain import numbers, words
 from .text import alike, blanks, classes, span, tags
 from .translation import translation
@@ -35,6 +37,7 @@ Builder = Callable[[Any, Page], Content]
 KINDS: dict[str, Builder] = {
     "translation": translation, "continuation": continuation, "blanks": blanks, "classes": classes, "tags": tags,
     "chat": chat, "span": span, "alike": alike, "words": words, "numbers": numbers,
+    "painting": painting, "described": described,
 }  # fmt: skip
 BY_TASK = {"translation": "translation", "language model": "continuation", "masked language model": "blanks"}
 WEIGHTS = ("int8", "float32")

@@ -60,7 +60,7 @@ def translation(loaded: Any, said: Page) -> Content:
     )
 
 
-def _programs(model: Any, settings: dict[str, Any], vocab: int) -> tuple[Graph, Graph, list[bool]]:
+def _programs(model: Any, settings: dict[str, Any], vocab: int) -> tuple[Graph, Graph, list[int | None]]:
     prompt, longest, most = settings["prompt"], settings["longest"], settings["most"]
     with no_grad():  # tables of positions grow to the greatest length that may come
         target = 2 * longest + 10 if most is None else most
