@@ -1,7 +1,7 @@
 // A sentence, and the picture as it comes out of noise.
 
 const picture = document.getElementById('picture');
-const pen = picture.getContext('2d');
+const pen = picture.getContext('2d', { willReadFrequently: true });
 [picture.height, picture.width] = SHOWN.size;
 let seed = 0;
 
