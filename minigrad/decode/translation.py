@@ -135,7 +135,7 @@ def _joined(
 
 def doubted(tokenizer: Any) -> tuple[float, float]:
     """How sure of a token a translation must be, on average and of each, for a page to show no doubt."""
-    return DOUBTFUL, WEAK if tokenizer.kind == "word" else 0.0
+    return DOUBTFUL, WEAK if getattr(tokenizer, "kind", "") == "word" else 0.0
 
 
 def _unknown(tokenizer: Any, pieces: list[str]) -> list[str]:
