@@ -282,6 +282,7 @@ def test_other_writings_are_painted_where_a_font_is_there_and_else_it_is_said(
 ):
     from minigrad.viz.drawing import figure
 
+    monkeypatch.setattr(figure.ft2font, "__libraqm_version__", "any", raising=False)  # an old matplotlib says more
     word, manager = WRITINGS[writing], figure.font_manager.fontManager
     kept = [font for font in manager.ttflist if font.name.startswith("DejaVu")]  # what comes along with matplotlib
     monkeypatch.setattr(manager, "ttflist", kept)
