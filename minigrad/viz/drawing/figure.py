@@ -52,7 +52,7 @@ def paint(scene: Scene, form: str, dark: bool) -> bytes:
         _add(axes, shape, dark, order, fonts)
     sink = io.BytesIO()
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph ", UserWarning)  # which was said above
+        warnings.filterwarnings("ignore", "Glyph |Matplotlib currently", UserWarning)  # which was said above
         figure.savefig(sink, format=form, dpi=DOTS, facecolor=figure.get_facecolor(), metadata=METADATA[form])
     return sink.getvalue()
 
