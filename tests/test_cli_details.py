@@ -250,6 +250,8 @@ def test_the_overview_fits_a_terminal_and_a_lesson_by_its_number_is_answered(mon
     assert max(map(len, shown.getvalue().splitlines())) <= 80 and "\n  translate " in shown.getvalue()
     assert main(["learn", "3"]) == 2
     assert "there is no action '3': to begin, minigrad learn start 3" in capsys.readouterr().err
+    assert main(["learn", "start", "3"]) == 0 and main(["learn", "check", "3"]) == 1
+    assert "0 of 3 right" in capsys.readouterr().out
 
 
 def test_a_report_of_an_exported_folder_says_what_it_can_show(here, capsys):

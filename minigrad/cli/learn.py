@@ -79,7 +79,7 @@ def _list(options: Namespace) -> int:
     print(f"\n{total[0]} of {total[1]} right")
     todo = next((n for n in TITLES if len(done[n]) < len(names[n])), None)
     if todo is not None:
-        made = Path(folder) / f"lesson_{todo:02}.py"
+        made = _file_of(todo, folder)
         more = [] if folder == FOLDER else [folder]
         command = as_command("learn", "check", made) if made.exists() else as_command("learn", "start", todo, *more)
         print(printable(f"next: {command}"))
@@ -99,7 +99,7 @@ def _start(options: Namespace) -> int:
             if number
             else "which lesson? `minigrad learn` lists them"
         )
-    path = Path(folder) / f"lesson_{int(number):02}.py"
+    path = _file_of(int(number), folder)
     if path.exists():
         raise Usage(f"{str(path)!r} is there already, with your work in it: give another folder, or delete it")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -110,6 +110,10 @@ def _start(options: Namespace) -> int:
     return 0
 
 
+def _file_of(number: int, folder: str = FOLDER) -> Path:
+    return Path(folder) / f"lesson_{number:02}.py"
+
+
 def _check(options: Namespace) -> int:
     """Mark a file, note what is right, and show solutions if asked to."""
     from ..learn import check, lesson_of, record, solution
@@ -117,7 +121,7 @@ def _check(options: Namespace) -> int:
     (given,) = _words(options, most=("FILE",), given=("",))
     if not given:
         raise Usage("which file? `minigrad learn start 1` writes one")
-    path = Path(given)
+    path = _file_of(int(given)) if given.isdecimal() and not Path(given).exists() else Path(given)
     with usage_errors():
         number = lesson_of(path)
         verdicts = check(path)
