@@ -3,8 +3,9 @@
     python -m benchmarks.forecast [--quick] [--json] [--write]
 
 What a plan needs is measured, all cores busy: how long all-gathers of a small and of a large array take between products of matrices, once for each
-number of ranks; and, before and after the steps of each layout, the rate of a core, how much faster it is alone, and at which share of the rate
-a block goes. 4 ranks share 2 cores. Prints for each layout the seconds of a step, measured (the median) and foreseen, and their ratio.
+number of ranks; and, before each layout, the rate of a core, how much faster it is alone, and at which share of the rate a block goes,
+of which the medians count. 4 ranks share 2 cores. Prints for each layout the seconds of a step, measured (the median) and foreseen, and
+their ratio.
 """
 
 from __future__ import annotations
@@ -73,12 +74,14 @@ def main() -> int:
     chosen = LAYOUTS[:1] if options.quick else LAYOUTS
     try:
         clusters = {ranks: cluster_of(ranks, folder) for ranks in dict.fromkeys(ranks for ranks, _ in chosen)}
-        rows = [row(ranks, layout, clusters, folder, 3 if options.quick else 8) for ranks, layout in chosen]
+        runs = [(speeds(), timed(ranks, layout, folder, 3 if options.quick else 16)) for ranks, layout in chosen]
+        known = {name: statistics.median(one[name] for one, _ in runs) for name in runs[0][0]}
+        rows = [row(*one, measured, clusters, known) for one, (_, measured) in zip(chosen, runs)]
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     lines = [
-        f"a core does {middle(rows, 'rate') / 1e9:.0f} GFLOP/s in products while the others do, {middle(rows, 'boost'):.2f} times that alone, "
-        f"and {middle(rows, 'efficiency'):.0%} of it in a block (medians)"
+        f"a core does {known['rate'] / 1e9:.0f} GFLOP/s in products while the others do, {known['boost']:.2f} times that alone, "
+        f"and {known['efficiency']:.0%} of it in a block"
     ]
     lines += [
         f"{ranks} ranks: {1e6 * one.inside_latency:.0f} us and {one.inside / 1e9:.2f} GB/s from rank to rank"
@@ -91,7 +94,7 @@ def main() -> int:
     ]
     wrong = [abs(one["foreseen"] / one["measured"] - 1) for one in rows]
     lines.append(f"\nerror: {statistics.median(wrong):.0%} in the median, {max(wrong):.0%} at most")
-    detail = {"machine": machine(), "layouts": rows}
+    detail = {"machine": machine(), "known": known, "layouts": rows}
     conclude(
         options,
         TITLE,
@@ -101,23 +104,21 @@ def main() -> int:
     return 0
 
 
-def middle(rows: list[dict[str, Any]], name: str) -> float:
-    return statistics.median(one[name] for one in rows)
-
-
-def row(ranks: int, layout: dict[str, Any], clusters: dict[int, Cluster], folder: Path, steps: int) -> dict[str, Any]:
-    """A layout, measured and foreseen."""
+def timed(ranks: int, layout: dict[str, Any], folder: Path, steps: int) -> float:
+    """The seconds of a step."""
     task = {"sizes": SIZES, "batch": BATCH, "layout": layout, "steps": steps}
-    before = speeds()
-    measured = statistics.median(told(ranks, folder, {"timed": task})[1:])
-    wanted = Layout(**layout)
-    known = {name: (value + after) / 2 for (name, value), after in zip(before.items(), speeds().values())}
-    cluster = dataclasses.replace(clusters[ranks], **known)
+    return statistics.median(told(ranks, folder, {"timed": task})[1:])
+
+
+def row(
+    ranks: int, layout: dict[str, Any], measured: float, clusters: dict[int, Cluster], known: dict[str, float]
+) -> dict[str, Any]:
+    """A layout, measured and foreseen."""
+    wanted, cluster = Layout(**layout), dataclasses.replace(clusters[ranks], **known)
     (one,) = [one for one in plan("gpt", cluster, BATCH, SIZES) if one.layout == wanted]
-    print(f"{shown(layout)}: {measured:.3f} s, foreseen {one.seconds:.3f}", file=sys.stderr)
     return {
         "ranks": ranks, "layout": shown(layout), "measured": measured, "foreseen": one.seconds,
-        "computing": one.computing, **known,
+        "computing": one.computing,
     }  # fmt: skip
 
 
