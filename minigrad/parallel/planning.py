@@ -221,7 +221,9 @@ def _calls(placed: Sequence[Placement], mesh: Mesh, blocks: int, load: Load) -> 
     forwards = 2 if mesh.layout.recompute or mesh.layout.shard == 3 else 1
     each = 2 if mesh.layout.sequence else 1
     of_weights = {0: 1, 1: 2 * here, 2: here * (1 + load.pieces), 3: here * 3 * load.pieces}[mesh.layout.shard]
-    return {"tensor": load.pieces * (2 * each * blocks * (forwards + 1) + 4), "data": of_weights}
+    neighbours = (mesh.pipeline > 0) + (not mesh.is_last)
+    of_tensor = load.pieces * (2 * each * blocks * (forwards + 1) + 4)
+    return {"tensor": of_tensor, "pipeline": load.pieces * neighbours, "data": of_weights}
 
 
 def _waits(
