@@ -22,7 +22,8 @@ def chat(loaded: Any, said: Page) -> Content:
     """The programs of a language model, and what its template writes around turns."""
     form = template_form(loaded.tokenizer)
     settings = {"tokens": TOKENS, "temperature": TEMPERATURE, **said.settings, "template": form}
-    made = continuation(loaded, dataclasses.replace(said, settings=settings))
+    examples = said.examples if said.kind else ()  # those of a spec that speaks of its page are beginnings of texts
+    made = continuation(loaded, dataclasses.replace(said, settings=settings, examples=examples))
     return dataclasses.replace(made, kind="chat", view="chat")
 
 
