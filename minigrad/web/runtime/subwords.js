@@ -242,3 +242,5 @@ class PretrainedTokenizer {
     return text.includes('\ufffd') ? bytes.map((byte) => `\\x${byte.toString(16).padStart(2, '0')}`).join('') : text;
   }
 }
+
+TOKENIZERS.pretrained = PretrainedTokenizer;

@@ -122,7 +122,7 @@ class BytePairTokenizer {
   }
 }
 
-const TOKENIZERS = { pretrained: PretrainedTokenizer, char: CharTokenizer, word: WordTokenizer, bpe: BytePairTokenizer };
+const TOKENIZERS = { char: CharTokenizer, word: WordTokenizer, bpe: BytePairTokenizer };
 
 function tokenizerOf(form) {
   return form ? new TOKENIZERS[form.kind](form) : null;

@@ -20,7 +20,7 @@ from .content import Content
 
 __all__ = ["html_of", "weight_scripts"]
 
-TOKENIZERS = ("text", "pretrained", "subwords", "tokenizers")
+TOKENIZERS = ("text", "tokenizers", "pretrained", "subwords")
 WORKER = (*RUNTIME, *TOKENIZERS, "decoding", "tasks", "chat", "painting", "described", "worker")
 PART = 6 * 2**20  # bytes of weights in a script beside a page; base64 wants a multiple of three
 NAMES = {"int8": "8 bits each", "float32": "32 bits each", "packed": "packed as they came"}
