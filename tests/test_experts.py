@@ -9,6 +9,7 @@ import minigrad as mg
 from minigrad import nn
 from minigrad.check import gradcheck
 from minigrad.errors import ArgumentError, ShapeError
+from minigrad.hub.layout import HubError, layout_of
 from minigrad.parallel.profiling import profile_blocks
 from minigrad.train.data_parallel import Shard, forward_shards, thread_shards
 
@@ -133,6 +134,14 @@ def test_what_it_cannot_do_is_refused():
         mixture()(np.ones(C))
     with pytest.raises(mg.MinigradError, match="active=3 is more than there are experts"):
         mg.zoo.create("gpt", experts=2, active=3)
+
+
+def test_a_model_with_experts_is_refused_where_no_layout_has_them(tmp_path):
+    sizes = {"vocab": 20, "tokenizer": "char", "context": 12, "layers": 1, "heads": 2, "dim": 8, "experts": 2}
+    spec = mg.zoo.list("gpt")[0].spec
+    loaded = mg.zoo.Loaded(spec, spec.config(**sizes), mg.zoo.create("gpt", **sizes), None, {}, 0, tmp_path)
+    with pytest.raises(HubError, match="a mixture of experts has no layout"):
+        layout_of(loaded)
 
 
 def test_blocks_with_experts_are_profiled_as_others():

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..errors import MinigradError
 from ..kernels import Packed
-from ..nn import MultiHeadAttention, RMSNorm
+from ..nn import MixtureOfExperts, MultiHeadAttention, RMSNorm
 from ..nn.init import skip
 from ..zoo import Loaded, configure
 from ..zoo.export import merged
@@ -58,6 +58,10 @@ def layout_of(loaded: Loaded) -> Layout:
     loaded = merged(loaded)
     spec = loaded.spec
     candidates = _candidates(loaded)
+    if any(isinstance(module, MixtureOfExperts) for module in loaded.model.modules()):
+        raise HubError(
+            "a mixture of experts has no layout of transformers here", "experts=0", fix="minigrad export RUN FOLDER"
+        )
     if not candidates:
         known = ", ".join(dict.fromkeys(family.model for family in FAMILIES.values()))
         raise HubError(
