@@ -17,6 +17,7 @@ from minigrad.data import BPETokenizer, CharTokenizer, WordTokenizer, normalise
 from minigrad.hub import HubError
 from minigrad.hub.gguf_writing import export_gguf
 from minigrad.hub.writing import export_transformers
+from minigrad.tokenizers import PretrainedTokenizer
 from minigrad.tokenizers.description import description_of
 from minigrad.zoo.config import configure
 from minigrad.zoo.loaded import Loaded
@@ -235,3 +236,19 @@ def test_gguf_comes_back_with_the_same_logits(settings, tmp_path):
     assert hub.load(export_gguf(letters, tmp_path / "letters.gguf")).tokenizer is None
     with pytest.raises(HubError, match="gpt is a gpt_neox there"):
         export_gguf(gpt(positions="rotary"), tmp_path / "neox.gguf")
+
+
+def test_gguf_keeps_how_a_pretrained_tokenizer_cuts_digits_and_how_a_chat_is_written(tmp_path):
+    own = BPETokenizer.train([TEXT] * 3, 280)
+    cut = [
+        {"type": "Split", "pattern": {"Regex": r"\p{N}"}, "behavior": "Isolated", "invert": False},
+        {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True},
+    ]
+    description = {**description_of(own), "pre_tokenizer": {"type": "Sequence", "pretokenizers": cut}}
+    tokenizer = PretrainedTokenizer({**description, "chat_template": "{{ messages[0].content }}"})
+    loaded = dataclasses.replace(gpt(**LLAMA, vocab=tokenizer.vocab_size + 3), tokenizer=tokenizer)
+    again = hub.load(export_gguf(loaded, tmp_path / "model.gguf")).tokenizer
+    for text in (TEXT, "123456 dogs, well-known!"):
+        assert again.encode(text) == tokenizer.encode(text)
+    assert tokenizer.encode("123") == [token for digit in "123" for token in own.encode(digit)]
+    assert again.chat_template == tokenizer.chat_template

@@ -14,8 +14,9 @@ from ..formats.gguf_writer import gguf_bytes
 from ..saving import write_atomically
 from ..tokenizers import PretrainedTokenizer
 from ..tokenizers.description import description_of
-from ..tokenizers.readers.gguf import PATTERNS
-from ..tokenizers.readers.sentencepiece import CONTROL, NORMAL
+from ..tokenizers.patterns import GPT2
+from ..tokenizers.readers.gguf import DIGITS, PATTERNS
+from ..tokenizers.readers.sentencepiece import CONTROL, NORMAL, UNUSED, USER_DEFINED
 from ..zoo import Loaded
 from .families.decoders import GPT2_GGUF, LLAMA_GGUF
 from .family import Family, HubError
@@ -42,6 +43,7 @@ def export_gguf(loaded: Loaded, path: str | os.PathLike[str]) -> Path:
     metadata = {
         "general.architecture": kind, "general.name": loaded.spec.name, "general.file_type": 0, **_sizes(kind, layout.config),
         **{f"tokenizer.ggml.{name}": value for name, value in tokens.items()},
+        **({"tokenizer.chat_template": chat} if (chat := getattr(loaded.tokenizer, "chat_template", None)) else {}),
     }  # fmt: skip
     target = Path(path)
     if target.exists():
@@ -100,15 +102,12 @@ def _tokenizer(loaded: Loaded, vocab: int) -> dict[str, Any]:
     pre = "gpt-2" if isinstance(tokenizer, BPETokenizer) else _pattern(description)
     if model.get("type") != "BPE" or pre is None:
         return {"model": "no_vocab"}
-    names = [""] * vocab
-    for token, number in {
-        **model["vocab"],
-        **{one["content"]: one["id"] for one in description["added_tokens"] or ()},
-    }.items():
-        names[number] = token
-    special = {one["content"] for one in description["added_tokens"] or () if one.get("special")}
+    names, kinds = [f"[PAD{number}]" for number in range(vocab)], [UNUSED] * vocab  # where no token has the number
+    for token, number in model["vocab"].items():
+        names[number], kinds[number] = token, NORMAL
+    for one in description["added_tokens"] or ():
+        names[one["id"]], kinds[one["id"]] = one["content"], CONTROL if one.get("special") else USER_DEFINED
     merges = [merge if isinstance(merge, str) else " ".join(merge) for merge in model["merges"]]
-    kinds = [CONTROL if name in special else NORMAL for name in names]
     ids = {
         f"{name}_token_id": names.index(token) for key, name in IDS.items()
         if (token := description.get("special_tokens", {}).get(key)) in names
@@ -117,13 +116,15 @@ def _tokenizer(loaded: Loaded, vocab: int) -> dict[str, Any]:
 
 
 def _pattern(description: Mapping[str, Any]) -> str | None:
-    """What GGUF calls the pattern that cuts a text into words; None for one that it has no name for."""
+    """What GGUF calls the patterns that cut a text into words; None for those that it has no name for."""
     cut = description.get("pre_tokenizer") or {}
-    parts = cut.get("pretokenizers", [cut])
-    found = [
-        part["pattern"]["Regex"] for part in parts if part.get("type") == "Split" and "Regex" in part.get("pattern", {})
-    ]
-    if not found and any(part.get("type") == "ByteLevel" and part.get("use_regex", True) for part in parts):
-        return "smollm" if any(part.get("type") == "Digits" for part in parts) else "gpt-2"
+    found: list[str] = []
+    for part in cut.get("pretokenizers", [cut]):
+        if part.get("type") == "Split":
+            found.append(part["pattern"].get("Regex", ""))
+        elif part.get("type") == "Digits":
+            found.append(DIGITS)
+        elif part.get("type") == "ByteLevel" and part.get("use_regex", True):
+            found.append(GPT2)
     known = (name for name, one in PATTERNS.items() if found == (one if isinstance(one, list) else [one]))
-    return next(known, None)
+    return next((name for name in known if name != "default"), None)
