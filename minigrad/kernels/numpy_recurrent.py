@@ -215,8 +215,10 @@ def to_weights(layer: Layer, slopes: np.ndarray, needs: Sequence[bool]) -> list[
     # A GRU's n has slopes of its own for the state.
     parts = [rows] if rows.shape[1] == len(layer.weight) else [rows[:, : 2 * size], rows[:, 3 * size :]]
     to_hh = np.concatenate([_by_states(layer, part) for part in parts]) if needs[1] else None
-    sums = np.ones(len(rows), rows.dtype) @ rows if needs[2] or needs[3] else None
-    of_states = sums if len(parts) == 1 or sums is None else np.concatenate([sums[: 2 * size], sums[3 * size :]])
+    if not (needs[2] or needs[3]):
+        return [to_ih, to_hh, None, None]
+    sums = np.ones(len(rows), rows.dtype) @ rows
+    of_states = sums if len(parts) == 1 else np.concatenate([sums[: 2 * size], sums[3 * size :]])
     return [to_ih, to_hh, sums[:coming].copy() if needs[2] else None, of_states if needs[3] else None]
 
 

@@ -68,7 +68,8 @@ def frame_of(tokenizer: PretrainedTokenizer) -> list[list[int]]:
 
 def model_form(tokenizer: PretrainedTokenizer) -> dict[str, Any]:
     """What the model makes tokens with, besides its vocabulary."""
-    model, form = tokenizer.model, {"kind": tokenizer.kind, "unknown": tokenizer.model.unk_id}
+    model = tokenizer.model
+    form: dict[str, Any] = {"kind": tokenizer.kind, "unknown": model.unk_id}
     spare = getattr(model, "bytes", None)
     form["bytes"] = [spare.get(byte) for byte in range(256)] if spare else None
     form["words"] = f"{MARK}*[^{MARK}]+|{MARK}+" if getattr(model, "_words", None) else None
@@ -159,6 +160,10 @@ def normal(form: str) -> Step:
     return ["normal", form, script("[{UNNORMALIZED}]")]
 
 
+def _normal_form(form: str) -> Callable[[dict[str, Any]], Steps]:
+    return lambda part: iter([normal(form)])
+
+
 def lower() -> Step:
     return ["lower", [[chr(code), chr(small)] for code, small in LOWERCASE.items()]]
 
@@ -198,7 +203,7 @@ def _strip(part: dict[str, Any]) -> Steps:
 
 
 plain = of_kind({
-    **{form: lambda part, form=form: iter([normal(form)]) for form in ("NFC", "NFD", "NFKC", "NFKD")},
+    **{form: _normal_form(form) for form in ("NFC", "NFD", "NFKC", "NFKD")},
     "Lowercase": lambda part: iter([lower()]),
     "StripAccents": lambda part: iter([["replaced", script("[{ACCENT}]+"), ""]]),
     "BertNormalizer": _bert,
