@@ -91,7 +91,7 @@ def export_page(loaded: Any, path: str | os.PathLike[str], weights: str | None =
         raise ArgumentError(
             f"page: {loaded.spec.name} is too large for a page",
             f"at most {LARGEST / 1e6:.0f} MB",
-            f"{max(len(text), size) / 1e6:.1f} MB with weights of {chosen}",
+            f"{max(len(text), size) / 1e6:.1f} MB with {_kept(chosen)}",
             f"{smaller}a folder with the page and its weights beside it: minigrad export RUN FOLDER --to page",
         )
     target = Path(path)
@@ -109,7 +109,7 @@ def export_page_folder(loaded: Any, folder: str | os.PathLike[str], weights: str
         raise ArgumentError(
             f"page: {loaded.spec.name} is too large for a browser",
             f"at most {LARGEST_FOLDER / 1e6:.0f} MB",
-            f"{size / 1e6:.0f} MB with weights of {chosen}",
+            f"{size / 1e6:.0f} MB with {_kept(chosen)}",
             "a page whose model stays where it is: minigrad serve RUN",
         )
     scripts = weight_scripts(content)
@@ -125,3 +125,7 @@ def export_page_folder(loaded: Any, folder: str | os.PathLike[str], weights: str
 def _size_of(content: Content) -> int:
     """About how many bytes the weights of a page take there."""
     return 4 * len(content.programs.content) // 3
+
+
+def _kept(weights: str) -> str:
+    return "weights that are packed already" if weights == "packed" else f"weights of {weights}"
