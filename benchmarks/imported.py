@@ -101,6 +101,7 @@ def measure_smollm2(options: argparse.Namespace) -> tuple[list[str], dict[str, A
 
 def measure_loading(options: argparse.Namespace) -> tuple[list[str], dict[str, Any]]:
     """Loading SmolLM2's file, and a GPT-2 of 124 million random weights in transformers' layout."""
+    smollm2.loading(smollm2_file())  # kernels that are new here are compiled, once for all processes to come
     smol = smollm2.loading(smollm2_file())
     with tempfile.TemporaryDirectory() as folder:
         save_gpt2(Path(folder))

@@ -227,6 +227,19 @@ def test_decoding_with_a_cache_gives_what_it_gives_without(norm_first):
             assert [one.score for one in mine] == pytest.approx([one.score for one in others], rel=1e-9)
 
 
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+def test_batches_of_several_threads_find_what_one_thread_finds(kind, monkeypatch):
+    model, rng = new().to(kind), np.random.default_rng(0)
+    sources = [[*rng.integers(5, 23, rng.integers(1, 12)).tolist(), EOS] for _ in range(90)]
+    alone = [search_all(model, [source], beams=3)[0] for source in sources]
+    monkeypatch.setattr("minigrad.decode.encoder_decoder.ROWS", 48)
+    for threads in (1, 3):
+        monkeypatch.setenv("MINIGRAD_THREADS", str(threads))
+        for one, found in zip(alone, search_all(model, sources, beams=3), strict=True):
+            assert [some.tokens for some in found] == [some.tokens for some in one]
+            assert [some.score for some in found] == pytest.approx([some.score for some in one], rel=1e-5)
+
+
 def test_the_memory_is_computed_once_and_selected_with_its_rows():
     model = new()
     calls = []

@@ -113,9 +113,10 @@ def test_a_few_rows_with_a_weight_of_floats_are_multiplied_by_the_same_kernel(ro
         np.testing.assert_allclose(one.grad.numpy(), gradient, rtol=1e-4, atol=1e-4)
 
 
-def test_more_rows_are_so_too_where_nothing_is_recorded():
+@pytest.mark.parametrize("columns", [128, 130])
+def test_more_rows_are_so_too_where_nothing_is_recorded(columns):
     pytest.importorskip("numba")
-    weight, x, bias = normal(300, 130, seed=2), normal(200, 130), normal(300)
+    weight, x, bias = normal(300, columns, seed=2), normal(203, columns), normal(300)
     with kernels.use("numba"):
         assert kernels.linear.kernels.choose([x, weight, bias], {}) is not kernels.linear.kernels["few rows"]
         with mg.no_grad():

@@ -14,6 +14,7 @@ from ..engine.modes import no_grad
 from ..errors import ArgumentError
 from ..ops.creation import tensor
 from ..runtime.memory import keep_freed_memory
+from ..runtime.threads import can_limit_blas, run_parallel, single_threaded_blas, thread_count
 from .beam import Hypothesis, beam_search
 from .continuation import Continuation
 from .sampling import greedy
@@ -160,7 +161,8 @@ def search_all(
 ) -> list[list[Hypothesis]]:
     """The best translations of each source by beam search, best first; in the order of the sources.
 
-    A model that has a lexical `shortlist` uses it, unless told otherwise.
+    A model that has a lexical `shortlist` uses it, unless told otherwise. Each core decodes batches of its own, if there are
+    several.
     """
     ids = special_ids(model) if ids is None else ids
     has_list = shortlist and getattr(model, "shortlist", None) is not None
@@ -169,7 +171,9 @@ def search_all(
     def begin(chosen: list[Sequence[int]]) -> EncoderDecoder:
         return EncoderDecoder(model, chosen, cached, ids, has_list)
 
-    return search_batches(begin, sources, lengths, ids, beams, alpha)
+    on_cpu = next(model.parameters()).device == "cpu"
+    threads = thread_count() if on_cpu and can_limit_blas() else 1
+    return search_batches(begin, sources, lengths, ids, beams, alpha, threads)
 
 
 def search_batches(
@@ -179,15 +183,26 @@ def search_batches(
     ids: SpecialIds,
     beams: int = 5,
     alpha: float = 1.0,
+    threads: int = 1,
 ) -> list[list[Hypothesis]]:
     """What a beam search finds for each source, up to so many tokens, in batches that `begin` makes continuations of."""
     found: list[list[Hypothesis]] = [[] for _ in sources]
     keep_freed_memory()  # every batch asks for the same again
-    for places in _in_batches(sources, ROWS // beams or 1):
-        continuation, prompt = begin([sources[place] for place in places]), np.array([ids.prompt] * len(places))
-        options: dict[str, Any] = {"beams": beams, "end": ids.end, "alpha": alpha}
-        options["words"] = getattr(continuation, "words", None)
-        searched = beam_search(continuation, prompt, length=[lengths[place] for place in places], **options)
-        for place, hypotheses in zip(places, searched):
-            found[place] = hypotheses
+    batches = _in_batches(sources, ROWS // beams or 1)[::-1]  # the longest first: no thread has it left at the end
+    waiting = iter(batches)
+
+    def work() -> None:
+        for places in waiting:  # the next batch that no other thread has taken
+            continuation, prompt = begin([sources[place] for place in places]), np.array([ids.prompt] * len(places))
+            options: dict[str, Any] = {"beams": beams, "end": ids.end, "alpha": alpha}
+            options["words"] = getattr(continuation, "words", None)
+            searched = beam_search(continuation, prompt, length=[lengths[place] for place in places], **options)
+            for place, hypotheses in zip(places, searched):
+                found[place] = hypotheses
+
+    if threads > 1 and len(batches) > 1:
+        with single_threaded_blas():
+            run_parallel([work] * min(threads, len(batches)))
+    else:
+        work()
     return found

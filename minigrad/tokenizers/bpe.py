@@ -34,13 +34,15 @@ class BPE:
         unknown = fields.text("unk_token", None)
         self.unk_id = self.vocabulary.ids.get(unknown) if unknown is not None else None
         self.bytes = byte_tokens(self.vocabulary.ids) if fields.flag("byte_fallback", False) else {}
-        self.merges = self._merges(fields)  # (left, right) -> (rank, merged)
+        self.merges = self._merges(
+            fields
+        )  # (left, right) -> rank · MAX_TOKENS + merged, which takes half the memory of a pair
         self.frozen = self._frozen(fields)
         by_words = not (self.prefix or self.suffix or self.ignore_merges)
         self._words = words_at_marks(self.vocabulary.ids) if by_words else None
         self.ids = Memo(self._encode).__getitem__
 
-    def _merges(self, fields: Fields) -> dict[tuple[int, int], tuple[int, int]]:
+    def _merges(self, fields: Fields) -> dict[tuple[int, int], int]:
         ids = self.vocabulary.ids
         merges = fields.get("merges", list, "a list of pairs", [])
         if len(merges) > MAX_TOKENS:
@@ -53,7 +55,8 @@ class BPE:
             merged = ids.get(left + right[len(self.prefix) :])
             if left not in ids or right not in ids or merged is None:
                 fields.refuse("merges", "pairs of tokens that make a token", f"{left!r} {right!r}")
-            found[ids[left], ids[right]] = (ranks.setdefault(merged, rank) if by_token else rank), merged
+            rank = ranks.setdefault(merged, rank) if by_token else rank
+            found[ids[left], ids[right]] = rank * MAX_TOKENS + merged
         return found
 
     def _encode(self, word: str) -> list[int]:
@@ -94,27 +97,26 @@ class BPE:
         merges, count = self.merges, len(symbols)
         after = list(range(1, count + 1))
         before = list(range(-1, count - 1))
-        heap = [
-            (found[0], i, found[1]) for i in range(count - 1) if (found := merges.get((symbols[i], symbols[i + 1])))
-        ]
+        pairs = (merges.get(pair) for pair in zip(symbols, symbols[1:]))
+        heap = [(found, i) for i, found in enumerate(pairs) if found is not None]
         heapq.heapify(heap)
         while heap:
-            _, left, merged = heapq.heappop(heap)
-            right = after[left]
+            first, left = heapq.heappop(heap)
+            right, merged = after[left], first % MAX_TOKENS
             if right >= count or symbols[left] == GONE:
                 continue
             found = merges.get((symbols[left], symbols[right]))
-            if found is None or found[1] != merged:
+            if found is None or found % MAX_TOKENS != merged:
                 continue  # one of the two was merged with another neighbour meanwhile
             symbols[left], symbols[right] = merged, GONE
             following = after[left] = after[right]
             if following < count:
                 before[following] = left
-                if found := merges.get((merged, symbols[following])):
-                    heapq.heappush(heap, (found[0], left, found[1]))
+                if (found := merges.get((merged, symbols[following]))) is not None:
+                    heapq.heappush(heap, (found, left))
             previous = before[left]
-            if previous >= 0 and (found := merges.get((symbols[previous], merged))):
-                heapq.heappush(heap, (found[0], previous, found[1]))
+            if previous >= 0 and (found := merges.get((symbols[previous], merged))) is not None:
+                heapq.heappush(heap, (found, previous))
         return [symbol for symbol in symbols if symbol != GONE]
 
 

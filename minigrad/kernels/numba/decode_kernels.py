@@ -16,10 +16,10 @@ from .atomics import WORD, look
 from .attention import _exponentials, _highest, _scale
 from .compiling import kernel
 from .dequantize import CODES, ITEM, STEP
-from .packed import HEIGHT
+from .packed import HEIGHT, LINE
 from .packed_tiles import tile
 from .thread_pool import OWN, address_of, number, word
-from .vectors import LANES, load, splat, store
+from .vectors import LANES, load, prefetch, splat, store
 
 F = np.float32
 INF = F(np.inf)
@@ -188,13 +188,19 @@ def _slot(job, row, position):
 
 @kernel
 def _brought_near(job, b, h, first, count, width, near, places):
-    """Copy some keys to where they lie side by side, and write down the addresses of their values."""
+    """Copy some keys to where they lie side by side, and write down the addresses of their values, which are asked for."""
+    slots, slot_step = word(job, SLOTS) + b * word(job, SLOTS + 1), word(job, SLOTS + 2)
+    keys, key_row, key_step = word(job, KEYS) + h * word(job, KEYS + 2), word(job, KEYS + 1), word(job, KEYS + 3)
+    values, row, step = word(job, VALUES) + h * word(job, VALUES + 2), word(job, VALUES + 1), word(job, VALUES + 3)
     for j in range(count):
-        slot = _slot(job, b, first + j)
-        key = _place(job, KEYS, slot, h, first + j)
+        slot = at(slots + (first + j) * slot_step, np.int64)[0]
+        key = keys + slot * key_row + (first + j) * key_step
         for c in range(0, width, LANES):
             store(load(key + c * ITEM), near + (j * width + c) * ITEM)
-        at(places, np.int64)[j] = _place(job, VALUES, slot, h, first + j)
+        place = values + slot * row + (first + j) * step
+        for line in range(place, place + width * ITEM, LINE):
+            prefetch(line)
+        at(places, np.int64)[j] = place
 
 
 @kernel

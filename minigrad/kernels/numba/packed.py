@@ -11,7 +11,6 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
-from numba import literally
 
 from ...engine.modes import local
 from ...maths.addresses import at
@@ -26,7 +25,7 @@ from .dequantize import CODES, ITEM, PLAIN, STEP
 from .packed_tiles import tile, unpack
 from .thread_pool import FUNCTION, JOB_WORDS, OWN, PARTS, ROOM, address_of, pool_for, run_jobs, word
 from .tiles import HAS_AVX512, LARGE_PANELS, LARGE_ROWS, large_tile, pack_transposed
-from .vectors import LANES, load, prefetch, store
+from .vectors import LANES, load, prefetch, splat, store
 
 F = np.float32
 FEW = 64  # rows of an input that are multiplied while a part of the weight is near; with so many BLAS is as fast
@@ -44,33 +43,19 @@ LEAST = 1 << 13  # bytes of a part
 AHEAD, LINE = 2048, 64  # bytes: how far in front of a product its weight is asked for, and of a line of the cache
 MOST_PARTS = 16  # that a weight is divided into
 
+FLOATS = CODES.index("f32")
+
 # The words of a job: addresses (that of the number of input rows too; a bias of 0 is none), distances in bytes from row to
 # row, sizes, and whether the product is added to what is there.
 WEIGHT, WEIGHT_ROW, X, X_ROW, OUT, OUT_ROW, BIAS, COUNT, ROWS, COLUMNS, BLOCKS, PART, ADDS = range(OWN, OWN + 13)
 
 
-@kernel
-def _many_rows(format, job, room, row, first, size, count):
-    """The part for so many rows of input that the weight's are worth being floats in panels first."""
-    code = literally(format)
-    weight_row, x, x_row, columns = word(job, WEIGHT_ROW), word(job, X), word(job, X_ROW), word(job, COLUMNS)
-    depth, sums, floats = (columns + STEP - 1) // STEP * STEP, room, room + LARGE_ROWS * PANELS * ITEM
-    panels = floats + PANELS * depth * ITEM
-    for i in range(0, size, PANELS):
-        height = min(PANELS, size - i)
-        for k in range(height):
-            unpack(code, row + (i + k) * weight_row, floats + k * depth * ITEM, columns, word(job, BLOCKS))
-        pack_transposed(floats, depth * ITEM, height, depth, panels, F(1))
-        for j in range(0, count, LARGE_ROWS):
-            rows = min(LARGE_ROWS, count - j)
-            large_tile(x + j * x_row, x_row, ITEM, panels, sums, PANELS * ITEM, rows, depth, False)
-            for k in range(rows):
-                _finish(job, sums + k * PANELS * ITEM, j + k, first + i, height)
-
-
 @cache
 def part_function(format: str) -> int:
-    """The address of the function that computes a part of a product with a weight of this format."""
+    """The address of the function that computes a part of a product with a weight of this format.
+
+    It closes over a number alone: numba would not find it again among what it has kept if it closed over a function.
+    """
     code = CODES.index(format)
 
     @kernel
@@ -90,7 +75,17 @@ def part_function(format: str) -> int:
             _finish(job, room, 0, first, last - first)
             return
         if count > FEWEST and (columns + STEP - 1) // STEP <= WIDEST // STEP:
-            _many_rows(code, job, room, row, first, last - first, count)
+            depth = (columns + STEP - 1) // STEP * STEP
+            floats = room + LARGE_ROWS * PANELS * ITEM
+            for i in range(0, last - first, PANELS):
+                height, source, source_row = min(PANELS, last - first - i), row + i * weight_row, weight_row
+                if code != FLOATS or columns < depth:
+                    for k in range(height):
+                        unpack(code, source + k * weight_row, floats + k * depth * ITEM, columns, blocks)
+                    source, source_row = floats, depth * ITEM
+                _many_rows(
+                    job, room, source, source_row, floats + PANELS * depth * ITEM, depth, first + i, height, count
+                )
             return
         for begin in range(0, count, FEW):
             end = min(begin + FEW, count)
@@ -105,6 +100,35 @@ def part_function(format: str) -> int:
                 _finish(job, room + (j - begin) * size * ITEM, j, first, last - first)
 
     return address_of(packed_part)
+
+
+@kernel
+def _many_rows(job, sums, weight, weight_row, panels, depth, first, height, count):
+    """The products of so many rows of input with these of the weight, which are floats and are brought into panels."""
+    x, x_row, out_row, bias = word(job, X), word(job, X_ROW), word(job, OUT_ROW), word(job, BIAS)
+    out, adds = word(job, OUT) + first * ITEM, word(job, ADDS) != 0
+    pack_transposed(weight, weight_row, height, depth, panels, F(1))
+    is_direct = height == PANELS and not adds  # then sums are written where they belong
+    for j in range(0, count, LARGE_ROWS):
+        rows, place = min(LARGE_ROWS, count - j), out + j * out_row
+        target, target_row = (place, out_row) if is_direct else (sums, PANELS * ITEM)
+        large_tile(x + j * x_row, x_row, ITEM, panels, target, target_row, rows, depth, False)
+        if height < PANELS:
+            for k in range(rows):
+                _finish(job, sums + k * PANELS * ITEM, j + k, first, height)
+        elif adds or bias:
+            _finish_panels(target, target_row, bias + first * ITEM if bias else 0, place, out_row, rows, adds)
+
+
+@kernel
+def _finish_panels(sums, sums_row, bias, out, out_row, rows, adds):
+    """The same as `_finish` for some rows of `PANELS` sums."""
+    for c in range(0, PANELS * ITEM, LANES * ITEM):
+        numbers = load(bias + c) if bias else splat(F(0))
+        for k in range(rows):
+            value = load(sums + k * sums_row + c) + numbers
+            place = out + k * out_row + c
+            store(value + load(place) if adds else value, place)
 
 
 @kernel

@@ -7,7 +7,6 @@ unusual, such as a hook, a floating mask or another device, is left to the modul
 from __future__ import annotations
 
 import contextlib
-import threading
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -43,28 +42,26 @@ def step(
         return None
     if "numba" not in candidates(np.ndarray, x.shape[2] ** 2):
         return None
-    known = _known.get(stack)
-    rows = len(x.data)
+    free, rows = _known.setdefault(stack, []), len(x.data)  # what another thread uses is not among them
+    known = free.pop() if free else None
     if known is None or known.is_outdated() or known.most_rows < rows <= MOST_ROWS:
-        known = _known[stack] = _Stepper(stack, FEWEST_ROWS if rows <= FEWEST_ROWS else MOST_ROWS)
-    if known.program is None or not known.lock.acquire(blocking=False):
-        return None
+        known = _Stepper(stack, FEWEST_ROWS if rows <= FEWEST_ROWS else MOST_ROWS)
     try:
-        return known.run(x.data, cache, mask, positions, memory_mask)
+        return None if known.program is None else known.run(x.data, cache, mask, positions, memory_mask)
     except Unusual:
         return None
     finally:
-        known.lock.release()
+        free.append(known)
 
 
-_known: WeakKeyDictionary[Module, _Stepper] = WeakKeyDictionary()
+_known: WeakKeyDictionary[Module, list[_Stepper]] = WeakKeyDictionary()
 
 
 class _Stepper:
     """The program of a stack, or None where it cannot have one, and the caches that it knows."""
 
     def __init__(self, stack: Any, rows: int):
-        self.changes, self.lock, self.most_rows = changes.count, threading.Lock(), rows
+        self.changes, self.most_rows = changes.count, rows
         self.stores: dict[int, Any] = {}  # by the first job that looks at it, the memory and slots it was told of
         self.masks: dict[str, Any] = {}
         self.program: StepProgram | None = None

@@ -75,7 +75,8 @@ def _byte_level(metadata: Mapping[str, Any], tokens: list[str]) -> dict[str, Any
             fix=nearest(str(name)[:60], PATTERNS),
         )
     types = _list(metadata, "token_type", [])
-    merges = [str(merge).split(" ") for merge in _list(metadata, "merges")]
+    own = {token: token for token in tokens}  # a merge's tokens are those of the vocabulary, not copies of them
+    merges = [tuple(own.get(part, part) for part in str(merge).split(" ")) for merge in _list(metadata, "merges")]
     prefix = bool(metadata.get(PREFIX + "add_space_prefix", False))
     ids = {token: i for i, token in enumerate(tokens)}
     description = byte_level_parts(PATTERNS[name], prefix, ids, merges)
