@@ -65,7 +65,8 @@ class WholeTracing(Tracing):
         self.whole = whole
 
     def instead(self, op: Any) -> Any:
-        return partial(self._in_one, op) if op.name in self.whole else op.define
+        is_whole = op.name in self.whole and not local.mode.record  # gradients are those of the definition
+        return partial(self._in_one, op) if is_whole else op.define
 
     def _in_one(self, op: Any, args: Sequence[Any], attrs: dict[str, Any]) -> Any:
         """Compute an op while nobody watches, not even the making of its kernel, and write it down as one step."""
