@@ -309,28 +309,30 @@ def _fill_back(kind: int, layer: Layer, g: Any, slopes: Any, to_x: Any, to_hidde
 
 def _to_weights(layer: Layer, slopes: np.ndarray, needs: Sequence[bool]) -> list[Any]:
     """The gradients of both weights and of both biases."""
+    if not any(needs):
+        return [None] * 4
     (steps, batch, width), size, inputs = slopes.shape, layer.hidden.shape[1], layer.x.shape[2]
-    count, rows = steps * batch, slopes.reshape(-1, width)
-    first, others = layer.before()
-    coming, before = panels_of(count, inputs), panels_of(count, size)
-    to_ih, to_hh = np.empty((len(layer.weight_ih), whole(inputs)), F), np.empty(layer.weight.shape, F)
-    sums_ih, sums_hh = np.zeros(len(to_ih), F), np.zeros(len(to_hh), F)
-    jobs = []
-    if needs[0] or needs[2]:
-        x = np.ascontiguousarray(layer.x).reshape(count, -1)
-        jobs += [packing(x, coming), transposed_product(rows[:, : len(to_ih)], coming, to_ih, sums_ih)]
-    if needs[1] or needs[3]:
-        begin, rest = (count - batch, 0) if layer.reverse else (0, batch)
-        jobs += [packing(first, before, begin), packing(others, before, rest)]
-        # A GRU's n has slopes of its own for the state.
-        cut = 2 * size if len(to_hh) < width else width
-        jobs.append(transposed_product(rows[:, :cut], before, to_hh[:cut], sums_hh[:cut]))
-        if cut < width:
-            jobs.append(transposed_product(rows[:, 3 * size :], before, to_hh[cut:], sums_hh[cut:]))
-    if jobs:
-        _run_all(jobs, pool_for(True))
+    count, coming, rows = steps * batch, len(layer.weight_ih), slopes.reshape(-1, width)
+    to_ih, to_hh = np.empty((coming, whole(inputs)), F), np.empty(layer.weight.shape, F)
+    x, (first, others), sums = np.ascontiguousarray(layer.x), layer.before(), np.zeros(width, F)
+    x_panels, x_packing = _packed(x.reshape(count, -1))
+    panels, (begin, rest) = panels_of(count, size), (count - batch, 0) if layer.reverse else (0, batch)
+    jobs = [x_packing, packing(first, panels, begin), packing(others, panels, rest)]
+
+    def add(columns: slice, *, ih: slice | None = None, hh: slice | None = None) -> None:
+        factors = [(x_panels, to_ih[ih])] if ih and needs[0] else []
+        factors += [(panels, to_hh[hh])] if hh and needs[1] else []
+        jobs.append(transposed_product(rows[:, columns], sums[columns], factors))
+
+    cut = 2 * size if coming < width else width
+    add(slice(cut), ih=slice(cut), hh=slice(cut))
+    if cut < width:  # a GRU's n has slopes of its own for the state
+        add(slice(cut, coming), ih=slice(cut, None))
+        add(slice(coming, None), hh=slice(cut, None))
+    _run_all(jobs, pool_for(True))
     to_ih = to_ih if whole(inputs) == inputs else to_ih[:, :inputs].copy()
-    return [a if needed else None for a, needed in zip((to_ih, to_hh, sums_ih, sums_hh), needs)]
+    of_states = sums.copy() if cut == width else np.concatenate([sums[:cut], sums[coming:]])
+    return [a if needed else None for a, needed in zip((to_ih, to_hh, sums[:coming].copy(), of_states), needs)]
 
 
 def accepts(x: Any, *arrays: Any, reverse: bool) -> bool:
