@@ -245,7 +245,7 @@ def _products(job, table, count, scratch, slopes, r, rows, result, room):
 @kernel
 def _run(table, source, weight, bias, few, result, scratch, per_part, function, pool, wake):
     """Run one job for all images; `scratch` has a row for each part."""
-    job = np.empty(JOB_WORDS, np.int64)
+    job = np.zeros(JOB_WORDS, np.int64)
     job[FUNCTION], job[PARTS] = function, scratch.shape[0]
     job[TABLE], job[SOURCE], job[WEIGHT] = table.ctypes.data, source.ctypes.data, weight.ctypes.data
     job[BIAS], job[FEW], job[RESULT] = bias.ctypes.data, few, result.ctypes.data

@@ -160,7 +160,7 @@ def _mean_part(job, part, room):
 
 @kernel
 def _run(source, result, chosen, factors, slide, back, per_part, parts, function, pool, wake):
-    job = np.empty(JOB_WORDS, np.int64)
+    job = np.zeros(JOB_WORDS, np.int64)
     job[FUNCTION], job[PARTS] = function, parts
     job[SOURCE], job[RESULT], job[CHOSEN] = source.ctypes.data, result.ctypes.data, chosen.ctypes.data
     job[FACTORS], job[BACK], job[PER_PART], job[PLANES] = factors.ctypes.data, back, per_part, source.shape[0]

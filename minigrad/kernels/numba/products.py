@@ -69,7 +69,7 @@ def _multiply_part(stack, part, panels):
 @kernel
 def _run(a, b, out, part, function, pool, wake):
     """Fill `out`. Only this is compiled anew for arrays that lie in another way: it writes down where they are."""
-    stack = np.empty(JOB_WORDS, np.int64)
+    stack = np.zeros(JOB_WORDS, np.int64)
     for place, address, strides in ((LEFT_FACTOR, a.ctypes.data, a.strides), (RIGHT_FACTOR, b.ctypes.data, b.strides)):
         stack[place] = address
         stack[place + 1], stack[place + 2] = strides[0], strides[-3]

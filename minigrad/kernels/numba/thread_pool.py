@@ -33,7 +33,7 @@ FUNCTION, PARTS, TAKEN, OWN = (
     2,
     3,
 )  # places in a job: the function, how many parts, how many at once, and where its own words begin
-JOB_WORDS = 32
+JOB_WORDS = 32  # of which those that a job does not set are 0
 ROOM = 1 << 17  # float32 that each thread has for itself while it computes a part
 
 SPINS = 3_000  # looks at the pool before a worker sleeps: some 100 µs
