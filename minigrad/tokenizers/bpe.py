@@ -34,9 +34,8 @@ class BPE:
         unknown = fields.text("unk_token", None)
         self.unk_id = self.vocabulary.ids.get(unknown) if unknown is not None else None
         self.bytes = byte_tokens(self.vocabulary.ids) if fields.flag("byte_fallback", False) else {}
-        self.merges = self._merges(
-            fields
-        )  # (left, right) -> rank · MAX_TOKENS + merged, which takes half the memory of a pair
+        # (left, right) -> rank · MAX_TOKENS + merged, which takes half the memory of a pair.
+        self.merges = self._merges(fields)
         self.frozen = self._frozen(fields)
         by_words = not (self.prefix or self.suffix or self.ignore_merges)
         self._words = words_at_marks(self.vocabulary.ids) if by_words else None
@@ -58,6 +57,10 @@ class BPE:
             rank = ranks.setdefault(merged, rank) if by_token else rank
             found[ids[left], ids[right]] = rank * MAX_TOKENS + merged
         return found
+
+    def by_rank(self) -> list[tuple[tuple[int, int], int]]:
+        """The pairs that are merged, with their ranks, in their order."""
+        return [(pair, found // MAX_TOKENS) for pair, found in sorted(self.merges.items(), key=lambda one: one[1])]
 
     def _encode(self, word: str) -> list[int]:
         if self.ignore_merges and word in self.vocabulary.ids:

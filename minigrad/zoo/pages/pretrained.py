@@ -74,9 +74,8 @@ def model_form(tokenizer: PretrainedTokenizer) -> dict[str, Any]:
     form["bytes"] = [spare.get(byte) for byte in range(256)] if spare else None
     form["words"] = f"{MARK}*[^{MARK}]+|{MARK}+" if getattr(model, "_words", None) else None
     if isinstance(model, BPE):
-        merges = sorted(((rank, pair) for pair, (rank, _) in model.merges.items()), key=lambda one: one[0])
         form |= {
-            "merges": [number for rank, pair in merges for number in (*pair, rank)], "prefix": model.prefix,
+            "merges": [number for pair, rank in model.by_rank() for number in (*pair, rank)], "prefix": model.prefix,
             "suffix": model.suffix, "fused": model.fuse_unk, "whole": model.ignore_merges,
             "frozen": _either_of(map(model.vocabulary.token, tokenizer.description["model"].get("user_defined_ids") or [])),
         }  # fmt: skip
