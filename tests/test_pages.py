@@ -106,6 +106,7 @@ SMALL = {"corpus": "reverse", "dim": 32, "heads": 2, "hidden": 48, "depth": 2}
     [
         ("translator", {"positions": "learned", "position_options": {"max_length": 40}}),
         ("translator", {"positions": "rotary", "decoder": {"recurrence": "ssru"}, "norm_first": False}),
+        ("translator", {"positions": "sinusoidal", "decoder": {"recurrence": "ssru"}, "beams": 1}),
         (
             "translator",
             {"activation": "swiglu", "block": {"norm": "rms", "kv_heads": 1}, "separate": "head", "form": "lower"},

@@ -14,6 +14,7 @@ from ..engine.modes import no_grad
 from ..engine.tensor import Tensor, wrap
 from ..errors import ArgumentError
 from ..ir import Graph, Size
+from ..ops.layout.joining import concatenate
 from .program import traced
 
 __all__ = ["traced_steps"]
@@ -35,30 +36,44 @@ def traced_steps(
     `call(cache, *given, tokens)` returns the logits of the next token, (B, V), and changes the cache. Both programs return
     these, then the state. `starts` and `primes` are two lists of arguments each, of other sizes: those of the first call of a single
     row, and those of the first call of several rows, after which a step is traced; `trace` is what makes a graph of a function.
-    Unless `new_cache` makes it, the cache is the model's.
+    Unless `new_cache` makes it, the cache is the model's. Where a cache counts tokens of which it keeps no tensor, as that
+    of a recurrence whose positions are added does, the state ends with one number for each token so far.
     """
-    new_cache = new_cache or model.new_cache
+    new_cache, given = new_cache or model.new_cache, len(primes[0]) - 1
+    for counts in (False, True):
 
-    def start(*given: Tensor) -> list[Tensor]:
-        cache = new_cache()
-        return [call(cache, *given), *_tensors(cache)]
+        def start(*given: Tensor, counts: bool = counts) -> list[Tensor]:
+            cache = new_cache()
+            return [call(cache, *given), *_tensors(cache), *([given[-1][0] * 0] if counts else [])]
 
-    steps = [_step(new_cache(), call, prime) for prime in primes]
-    function, arrays = steps[0]
-    other, others = steps[1]
-    first = trace(start, *starts, holding=[model])
-    second = trace(function, arrays, others, otherwise=other, holding=[model])
-    given = len(primes[0]) - 1
-    batch = second.inputs[given].shape[0]
+        (function, arrays), (other, others) = [_step(new_cache(), call, prime, counts) for prime in primes]
+        first = trace(start, *starts, holding=[model])
+        second = trace(function, arrays, others, otherwise=other, holding=[model])
+        batch = second.inputs[given].shape[0]
+        if not _counts_by_rows(second, batch):
+            break
     rows = [_axis_of(batch, v.shape) for v in second.inputs[given + 1 :]]
     return first, second, rows
+
+
+def _counts_by_rows(graph: Graph, batch: Any) -> bool:
+    """Whether a number that varies was taken for one that the number of rows decides: nothing else says how many tokens came before."""
+
+    def look(x: Any) -> bool:
+        if isinstance(x, slice):
+            return any(map(look, (x.start, x.stop, x.step)))
+        if isinstance(x, (tuple, list)):
+            return any(map(look, x))
+        return isinstance(x, Size) and isinstance(batch, Size) and x.symbols == batch.symbols and x.offset != 0
+
+    return any(look(x) for step in graph.steps for x in (*step.inputs, *step.attrs.values()))
 
 
 def _axis_of(batch: Any, shape: Sequence[Any]) -> int | None:
     return next((axis for axis, n in enumerate(shape) if isinstance(n, Size) and n == batch), None)
 
 
-def _step(cache: Any, call: Call, prime: Sequence[Any]) -> tuple[Callable[..., Any], list[Any]]:
+def _step(cache: Any, call: Call, prime: Sequence[Any], counts: bool) -> tuple[Callable[..., list[Tensor]], list[Any]]:
     """The function of one step after the call `prime` with a new cache, and arrays that it takes."""
     with no_grad():
         call(cache, *[wrap(np.array(x)) for x in prime])
@@ -67,7 +82,7 @@ def _step(cache: Any, call: Call, prime: Sequence[Any]) -> tuple[Callable[..., A
     state = [owner[key] for owner, key in places]
 
     def step(*inputs: Tensor) -> list[Tensor]:
-        for (owner, key), value in zip(places, inputs[len(prime) :]):
+        for (owner, key), value in zip(places, inputs[len(prime) :]):  # a count, if there is one, is left over
             owner[key] = value
         made = call(cache, *inputs[: len(prime)])
         after = _tensors(cache)
@@ -75,9 +90,10 @@ def _step(cache: Any, call: Call, prime: Sequence[Any]) -> tuple[Callable[..., A
             raise ArgumentError(
                 "page: the cache of the model has other tensors after each step", len(places), len(after)
             )
-        return [made, *after]
+        return [made, *after, *([concatenate([inputs[-1], inputs[len(given)][0] * 0])] if counts else [])]
 
-    return step, [*given, tokens[:, -1:], *[t.numpy().copy() for t in state]]
+    counted = [tokens[0] * 0] if counts else []
+    return step, [*given, tokens[:, -1:], *[t.numpy().copy() for t in state], *counted]
 
 
 def _tensors(cache: Any) -> list[Tensor]:
