@@ -63,7 +63,7 @@ def ratio_line(name: str, value: float, least: float | None) -> str:
     """A ratio of a peer to one of ours; of reading, how far ours is above it."""
     peer, _, own = name.partition(" / ")
     if peer.startswith(READING):
-        return f"{own} takes {1 / value:.2f} times as long as reading its weights once"
+        return f"a token of {own} takes {1 / value:.2f} times as long as reading its weights once"
     return f"{name}: {reached(value, least, least=True)}"
 
 
