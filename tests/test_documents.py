@@ -273,7 +273,9 @@ def test_a_result_of_a_real_training_is_reported_in_a_short_form(tmp_path):
 def results_of(command: str) -> str:
     """The section of the results that a command wrote."""
     sections = (ROOT / "benchmarks" / "RESULTS.md").read_text(encoding="utf-8").split("\n## ")
-    (section,) = (text for text in sections if re.search(rf"^`{command}( --(json|write))+`", text, re.MULTILINE))
+    options = r"( --(json|write)| --\w+ PATH)*"
+    pattern = rf"^`{command.replace(' --', options + ' --')}{options}`"
+    (section,) = (text for text in sections if re.search(pattern, text, re.MULTILINE))
     return section
 
 

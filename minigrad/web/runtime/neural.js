@@ -49,24 +49,47 @@ KERNELS.swiglu = ([x], attributes, [dtype]) => {
   return out;
 };
 
+// For each stack of matrices of `lead`, which of an array's it sees: fewer heads serve several neighbours each.
+function stacksOf(shape, lead) {
+  const own = shape.slice(0, -2);
+  return Int32Array.from({ length: sizeOf(lead) }, (_, stack) => {
+    let [place, step, rest] = [0, 1, stack];
+    for (let axis = lead.length - 1, mine = own.length - 1; axis >= 0; axis--, mine--) {
+      const count = mine < 0 ? 1 : own[mine];
+      place += step * Math.floor(((rest % lead[axis]) * count) / lead[axis]);
+      step *= count;
+      rest = Math.floor(rest / lead[axis]);
+    }
+    return place;
+  });
+}
+
+function sharedLead(shapes) {
+  const leads = shapes.map((shape) => shape.slice(0, -2));
+  const most = Math.max(...leads.map((lead) => lead.length));
+  return Array.from({ length: most }, (_, axis) =>
+    Math.max(...leads.map((lead) => lead[axis - most + lead.length] ?? 1)),
+  );
+}
+
 // What attention sees, (…, L, E), (…, S, E), (…, S, V) -> (…, L, V); keys may have fewer heads, each for several neighbours.
 // `watch(weights)`, if given, gets the weights (…, L, S).
 function attention([query, key, value, mask], { causal, scale, softcap }, dtype, watch) {
   const [length, width] = query.shape.slice(-2);
   const [size, wide] = [key.shape[key.shape.length - 2], value.shape[value.shape.length - 1]];
-  const lead = query.shape.slice(0, -2);
+  const lead = sharedLead([query.shape, key.shape, value.shape]);
   const stacks = sizeOf(lead);
-  const group = stacks / sizeOf(key.shape.slice(0, -2)) || 1;
+  const [ofQueries, ofKeys, ofValues] = [query, key, value].map((x) => stacksOf(x.shape, lead));
   const out = emptyArray(dtype, [...lead, length, wide]);
   const allowed = mask ? reader(mask, [...lead, length, size]) : null;
   const isAdded = mask && mask.dtype !== 'bool';
   const weights = new Float64Array(size);
   const seen = watch ? emptyArray('float32', [...lead, length, size]) : null;
   for (let stack = 0; stack < stacks; stack++) {
-    const keys = Math.floor(stack / group) * size * width;
-    const values = Math.floor(stack / group) * size * wide;
+    const keys = ofKeys[stack] * size * width;
+    const values = ofValues[stack] * size * wide;
     for (let i = 0; i < length; i++) {
-      const from = (stack * length + i) * width;
+      const from = (ofQueries[stack] * length + i) * width;
       for (let j = 0; j < size; j++) {
         let score = 0;
         for (let e = 0; e < width; e++) score += query.data[from + e] * key.data[keys + j * width + e];

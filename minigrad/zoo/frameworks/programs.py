@@ -173,9 +173,9 @@ class _Programs:
         return Program(start, names, outputs), Program(step, [past[i] for i in kept], outputs)
 
     def plain(self, loaded: Any) -> Program:
-        """What the loss calls a model with, or the function of its page; rows may be any number."""
+        """What the loss calls a model with, or a page of arrays with a function of its own; rows may be any number."""
         said = loaded.spec.page(loaded) if loaded.spec.page is not None else Page()
-        function = self.model if said.function is None else said.function
+        function = self.model if said.function is None or said.kind == "painting" else said.function
         if said.kind == "words":
             arrays = [np.array([loaded.tokenizer.vocab_size - 1])]
         else:
