@@ -42,7 +42,7 @@ def here(tmp_path, monkeypatch):
         (["xor", "hidden=100000000000"], "xor is too large for this machine: with hidden=100000000000 it takes"),
         (["gpt", "layers=1000000"], "layers cannot be 1000000: give 1,000 or less"),
         (["translator", "depth=1000000"], "depth cannot be 1000000: give 1,000 or less"),
-        (["digits", "channels=1000000"], "digits is too large for this machine: with channels=1000000 it takes"),
+        (["digits", "channels=1000"], "channels cannot be 1000: give 256 or less"),
     ],
 )
 def test_what_no_memory_can_hold_is_refused_by_the_name_of_the_setting(words, said, here, capsys):

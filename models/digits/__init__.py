@@ -28,7 +28,7 @@ class DigitsConfig(ImageConfig):
     """Two convolutions with pooling, or a linear softmax."""
 
     net: str = option("conv", "which network", choices=("conv", "linear"))
-    channels: int = option(8, "of the first convolution; the second has twice as many", least=1)
+    channels: int = option(8, "of the first convolution; the second has twice as many", least=1, most=256)
     hidden: int = option(64, "units between the convolutions and the ten digits", least=1)
     steps: int = option(800, "how many steps to train")
     batch: int = option(64, "how many images in a batch")
